@@ -1,0 +1,204 @@
+//! Identifiers and their bits. Each id ends with its parent, so that an object
+//! names its task, a task its actor (or the process that submitted it), and an
+//! actor its job:
+//!
+//! ```text
+//! job     4   number given by the control service
+//! actor  16   unique (12) ++ job
+//! task   24   unique  (8) ++ actor
+//! object 28   task   (24) ++ index (4, little endian; returns count from 1, puts from 1 << 31)
+//! ```
+//!
+//! A task that belongs to no actor carries in the actor part a *home*: twelve
+//! bytes made from the submitting process. Uniqueness needs no randomness on
+//! the task path: `unique` is the submitter's process number (24 bits) and a
+//! counter (40 bits).
+
+use std::fmt;
+
+macro_rules! define_id {
+    ($(#[$doc:meta])* $name:ident, $len:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub [u8; $len]);
+
+        impl $name {
+            /// Length in bytes.
+            pub const LEN: usize = $len;
+            /// The id that names nothing: all bits set.
+            pub const NIL: Self = Self([0xff; $len]);
+
+            /// Reads an id from exactly [`Self::LEN`] bytes.
+            pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+                bytes.try_into().ok().map(Self)
+            }
+
+            /// Whether this is [`Self::NIL`].
+            pub fn is_nil(&self) -> bool {
+                *self == Self::NIL
+            }
+
+            /// Parses lower- or upper-case hexadecimal of exactly the right length.
+            pub fn from_hex(text: &str) -> Option<Self> {
+                let digits = text.as_bytes();
+                if digits.len() != 2 * $len {
+                    return None;
+                }
+                let mut bytes = [0; $len];
+                for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+                    let high = (pair[0] as char).to_digit(16)?;
+                    let low = (pair[1] as char).to_digit(16)?;
+                    *byte = (high * 16 + low) as u8;
+                }
+                Some(Self(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+    };
+}
+
+define_id!(
+    /// One driver's program.
+    JobId, 4
+);
+define_id!(
+    /// An actor for its whole life, restarts included.
+    ActorId, 16
+);
+define_id!(
+    /// One call of a remote function or actor method, retries included.
+    TaskId, 24
+);
+define_id!(
+    /// One immutable value: a task's return or a `put`.
+    ObjectId, 28
+);
+define_id!(
+    /// A machine's membership in a cluster.
+    NodeId, 28
+);
+define_id!(
+    /// A process of a cluster, as users see it.
+    WorkerId, 28
+);
+define_id!(
+    /// The content hash of a shipped function or class.
+    FunctionId, 16
+);
+
+/// The first object index that belongs to `put` rather than to a task's returns.
+pub const PUT_INDEX: u32 = 1 << 31;
+
+/// Number of a process within its cluster: the short name used on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ProcessId(pub u32);
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl ActorId {
+    /// Builds an actor id from its creator and the creator's counter.
+    pub fn new(job: JobId, creator: ProcessId, counter: u64) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&counter.to_le_bytes());
+        bytes[8..12].copy_from_slice(&creator.0.to_le_bytes());
+        bytes[12..].copy_from_slice(&job.0);
+        Self(bytes)
+    }
+
+    /// The actor part of tasks that belong to no actor: see the module documentation.
+    pub fn home(job: JobId, submitter: ProcessId) -> Self {
+        let mut bytes = [0xff; 16];
+        bytes[8..12].copy_from_slice(&submitter.0.to_le_bytes());
+        bytes[12..].copy_from_slice(&job.0);
+        Self(bytes)
+    }
+
+    /// Whether this is a [`Self::home`] rather than a real actor.
+    pub fn is_home(&self) -> bool {
+        self.0[..8] == [0xff; 8]
+    }
+
+    /// The job this actor belongs to.
+    pub fn job(&self) -> JobId {
+        JobId(self.0[12..].try_into().expect("four bytes"))
+    }
+}
+
+impl TaskId {
+    /// Builds a task id; `counter` is the submitter's own.
+    pub fn new(actor: ActorId, submitter: ProcessId, counter: u64) -> Self {
+        let unique = (u64::from(submitter.0) << 40) | (counter & ((1 << 40) - 1));
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&unique.to_le_bytes());
+        bytes[8..].copy_from_slice(&actor.0);
+        Self(bytes)
+    }
+
+    /// The actor (or home) this task belongs to.
+    pub fn actor(&self) -> ActorId {
+        ActorId(self.0[8..].try_into().expect("sixteen bytes"))
+    }
+
+    /// The object at `index` of this task.
+    pub fn object(&self, index: u32) -> ObjectId {
+        let mut bytes = [0; 28];
+        bytes[..24].copy_from_slice(&self.0);
+        bytes[24..].copy_from_slice(&index.to_le_bytes());
+        ObjectId(bytes)
+    }
+}
+
+impl ObjectId {
+    /// The task that makes this object.
+    pub fn task(&self) -> TaskId {
+        TaskId(self.0[..24].try_into().expect("twenty-four bytes"))
+    }
+
+    /// Which of its task's objects this is.
+    pub fn index(&self) -> u32 {
+        u32::from_le_bytes(self.0[24..].try_into().expect("four bytes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_contains_its_parent() {
+        let job = JobId([1, 0, 0, 0]);
+        let actor = ActorId::new(job, ProcessId(7), 42);
+        let task = TaskId::new(actor, ProcessId(9), 3);
+        let object = task.object(2);
+        assert_eq!(object.task(), task);
+        assert_eq!(object.index(), 2);
+        assert_eq!(task.actor(), actor);
+        assert_eq!(actor.job(), job);
+        assert!(!actor.is_home());
+        assert!(ActorId::home(job, ProcessId(7)).is_home());
+    }
+
+    #[test]
+    fn hexadecimal_goes_both_ways_and_refuses_the_rest() {
+        let task = TaskId::new(ActorId::NIL, ProcessId(1), 1);
+        assert_eq!(TaskId::from_hex(&task.to_string()), Some(task));
+        assert_eq!(TaskId::from_hex("00"), None);
+        assert_eq!(JobId::from_hex("zz000000"), None);
+        assert_eq!(JobId::from_hex("+1000000"), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! The operating system, and all of its unsafe code.
+//!
+//! - [`memory`]: memory files and their shared mappings
+//! - [`futex`]: sleeping on a word of shared memory
+//! - [`packet`]: sequenced-packet Unix sockets that carry file descriptors
+//! - [`process`]: what a process does to itself and to its children
+//! - [`termination`]: being asked to end, as something to poll
+//! - [`clock`]: the two clocks
+
+pub mod clock;
+pub mod futex;
+pub mod memory;
+pub mod packet;
+pub mod process;
+pub mod termination;

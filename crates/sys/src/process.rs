@@ -1,0 +1,72 @@
+//! What a process does to itself and to its children.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// Blocks every signal in the calling thread, so that the program's own threads get them.
+pub fn block_signals_in_this_thread() {
+    // SAFETY: both calls only touch the set they are given and this thread's mask.
+    unsafe {
+        let mut all = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}
+
+/// Starts `command` in a session of its own, so that Ctrl-C at a terminal does
+/// not reach it, with `socket` as its descriptor `number`.
+pub fn spawn_detached(command: &mut Command, socket: OwnedFd, number: i32) -> io::Result<Child> {
+    let raw = socket.as_raw_fd();
+    // SAFETY: between fork and exec only async-signal-safe calls are made.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::setsid() < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if raw == number {
+                // Already in place: only its close-on-exec flag must go.
+                if libc::fcntl(raw, libc::F_SETFD, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            } else if libc::dup2(raw, number) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    let child = command.spawn();
+    drop(socket);
+    child
+}
+
+/// Sends `signal` to process `pid`. Whether it still lives is not an error here.
+pub fn signal(pid: u32, signal: i32) {
+    // SAFETY: kill touches no memory of ours.
+    unsafe {
+        libc::kill(pid as libc::pid_t, signal);
+    }
+}
+
+/// Kills process `pid` for certain.
+pub fn kill(pid: u32) {
+    signal(pid, libc::SIGKILL);
+}
+
+/// Ends this process now: no destructors, no exit handlers.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit does not return and touches no memory of ours.
+    unsafe { libc::_exit(code) }
+}
+
+/// Takes descriptor `number`, inherited by this process, as its owner.
+pub fn inherited_fd(number: i32) -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: fcntl on a number is harmless; it fails for one that is not open.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: open, as just seen; the caller says that it is its to own.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
