@@ -1,0 +1,578 @@
+//! Messages between a process and its node service.
+//!
+//! Each is one packet on a sequenced-packet Unix socket, descriptors attached.
+//! Resource amounts are fixed-point: [`UNIT`] is 1.0.
+
+use prost::Message;
+
+/// One whole unit of a resource. Amounts have four decimal places.
+pub const UNIT: u64 = 10_000;
+
+/// A named amount.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct Amount {
+    /// `CPU`, `GPU`, `memory` (bytes) or a custom name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Amount in 1/[`UNIT`].
+    #[prost(uint64, tag = "2")]
+    pub amount: u64,
+}
+
+/// Which instances of a resource that comes in devices were given out.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Devices {
+    /// Name of the resource, `GPU`.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Device numbers.
+    #[prost(uint32, repeated, tag = "2")]
+    pub ids: Vec<u32>,
+}
+
+/// What a task or actor needs in order to run. Equal shapes share leases.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct Shape {
+    /// Amounts above zero, sorted by name.
+    #[prost(message, repeated, tag = "1")]
+    pub resources: Vec<Amount>,
+}
+
+/// How a node service started by a driver is to be.
+#[derive(Clone, PartialEq, Message)]
+pub struct NodeConfig {
+    /// Everything the node has, `CPU` included.
+    #[prost(message, repeated, tag = "1")]
+    pub resources: Vec<Amount>,
+    /// Bytes of the object store; 0 chooses.
+    #[prost(uint64, tag = "2")]
+    pub object_store_memory: u64,
+    /// Python interpreter of the workers.
+    #[prost(string, tag = "3")]
+    pub python: String,
+    /// `sys.path` of the driver, for modules beside its script.
+    #[prost(string, repeated, tag = "4")]
+    pub sys_path: Vec<String>,
+    /// Modules that workers import while they have nothing else to do.
+    #[prost(string, repeated, tag = "5")]
+    pub preload: Vec<String>,
+    /// Directory of this session: exists, mode 0700, empty.
+    #[prost(string, tag = "6")]
+    pub session_dir: String,
+    /// Whether what workers print goes to the driver.
+    #[prost(bool, tag = "7")]
+    pub log_to_driver: bool,
+    /// Workers to start at once and to keep.
+    #[prost(uint32, tag = "8")]
+    pub prestart_workers: u32,
+    /// Fraction of the machine's memory above which the largest worker is ended; 0 means never.
+    #[prost(double, tag = "9")]
+    pub memory_usage_threshold: f64,
+    /// Namespace of the driver.
+    #[prost(string, tag = "10")]
+    pub namespace: String,
+}
+
+/// What kind of process registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum ProcessKind {
+    /// A user's program.
+    Driver = 0,
+    /// Forked from the zygote.
+    Worker = 1,
+    /// A tool that only looks.
+    Observer = 2,
+}
+
+/// First message of every connection. A worker attaches the read ends of its
+/// standard output and error.
+#[derive(Clone, PartialEq, Message)]
+pub struct Register {
+    /// See [`crate::VERSION`].
+    #[prost(uint32, tag = "1")]
+    pub version: u32,
+    /// What registers.
+    #[prost(enumeration = "ProcessKind", tag = "2")]
+    pub kind: i32,
+    /// Only from the driver that started the node service.
+    #[prost(message, optional, tag = "3")]
+    pub config: Option<NodeConfig>,
+}
+
+/// Answer to [`Register`], with descriptors: the bells, the arena.
+#[derive(Clone, PartialEq, Message)]
+pub struct Registered {
+    /// This process's number. Also its place among the bells.
+    #[prost(uint32, tag = "1")]
+    pub process: u32,
+    /// Four bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub job: Vec<u8>,
+    /// Twenty-eight bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub node: Vec<u8>,
+    /// Bytes of the arena.
+    #[prost(uint64, tag = "4")]
+    pub store_size: u64,
+    /// Directory of the session.
+    #[prost(string, tag = "5")]
+    pub session_dir: String,
+    /// Namespace of the driver.
+    #[prost(string, tag = "6")]
+    pub namespace: String,
+    /// Place among the bells.
+    #[prost(uint32, tag = "7")]
+    pub bell: u32,
+    /// Modules that a worker imports while it has nothing else to do.
+    #[prost(string, repeated, tag = "8")]
+    pub preload: Vec<String>,
+    /// Process number of the driver.
+    #[prost(uint32, tag = "9")]
+    pub driver: u32,
+}
+
+/// "Of this shape I have asked for so many leases in all." Never falls below
+/// the number granted; a smaller total than before withdraws.
+#[derive(Clone, PartialEq, Message)]
+pub struct SetDemand {
+    /// The sender's own name for the shape.
+    #[prost(uint64, tag = "1")]
+    pub shape_key: u64,
+    /// The shape.
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<Shape>,
+    /// Leases asked for since the beginning.
+    #[prost(uint64, tag = "3")]
+    pub requested_total: u64,
+}
+
+/// A worker to push tasks to, with resources taken for it.
+#[derive(Clone, PartialEq, Message)]
+pub struct Granted {
+    /// As in [`SetDemand`].
+    #[prost(uint64, tag = "1")]
+    pub shape_key: u64,
+    /// Names the lease when it is given back.
+    #[prost(uint64, tag = "2")]
+    pub lease: u64,
+    /// The worker. A channel to it was announced before this.
+    #[prost(uint32, tag = "3")]
+    pub worker: u32,
+    /// Devices that go with it.
+    #[prost(message, repeated, tag = "4")]
+    pub devices: Vec<Devices>,
+}
+
+/// Names one lease, process, actor: several small messages share this form.
+#[derive(Clone, PartialEq, Message)]
+pub struct Lease {
+    /// As in [`Granted`].
+    #[prost(uint64, tag = "1")]
+    pub lease: u64,
+}
+
+/// Asks for a channel to another process, or names one.
+#[derive(Clone, PartialEq, Message)]
+pub struct Peer {
+    /// Process number.
+    #[prost(uint32, tag = "1")]
+    pub process: u32,
+}
+
+/// Nothing but its kind.
+#[derive(Clone, PartialEq, Message)]
+pub struct Empty {}
+
+/// A channel between the receiver of this and `peer`; its memory file is attached.
+#[derive(Clone, PartialEq, Message)]
+pub struct ChannelOpened {
+    /// Process number of the other end.
+    #[prost(uint32, tag = "1")]
+    pub peer: u32,
+    /// Bell of the other end.
+    #[prost(uint32, tag = "2")]
+    pub peer_bell: u32,
+    /// Our index for this channel: the bit that the peer sets in our bell.
+    #[prost(uint32, tag = "3")]
+    pub index: u32,
+    /// The peer's index for this channel: the bit that we set in its bell.
+    #[prost(uint32, tag = "4")]
+    pub peer_index: u32,
+    /// Which of the two rings we write: 0 or 1.
+    #[prost(uint32, tag = "5")]
+    pub side: u32,
+    /// Operating-system process id of the other end.
+    #[prost(uint32, tag = "6")]
+    pub peer_pid: u32,
+}
+
+/// A process is gone. Sent to everyone with a channel to it.
+#[derive(Clone, PartialEq, Message)]
+pub struct ProcessDied {
+    /// Process number.
+    #[prost(uint32, tag = "1")]
+    pub process: u32,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "2")]
+    pub pid: u32,
+    /// It said beforehand that it would go.
+    #[prost(bool, tag = "3")]
+    pub intended: bool,
+    /// In words: `exit code 1`, `killed by signal 11 (SIGSEGV)`.
+    #[prost(string, tag = "4")]
+    pub reason: String,
+    /// The last lines it printed.
+    #[prost(string, repeated, tag = "5")]
+    pub last_lines: Vec<String>,
+    /// It was ended because the machine's memory was nearly used up.
+    #[prost(bool, tag = "6")]
+    pub out_of_memory: bool,
+}
+
+/// Makes an actor.
+#[derive(Clone, PartialEq, Message)]
+pub struct CreateActor {
+    /// Sixteen bytes, chosen by the creator.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// Name of the class, for people.
+    #[prost(string, tag = "2")]
+    pub class_name: String,
+    /// Needed to place it.
+    #[prost(message, optional, tag = "3")]
+    pub placement: Option<Shape>,
+    /// Held while it lives: a part of `placement`.
+    #[prost(message, optional, tag = "4")]
+    pub held: Option<Shape>,
+    /// Class and arguments, opaque to the node service.
+    #[prost(bytes = "vec", tag = "5")]
+    pub spec: Vec<u8>,
+}
+
+/// Names an actor; `no_restart` is for [`to_node::Body::KillActor`].
+#[derive(Clone, PartialEq, Message)]
+pub struct Actor {
+    /// Sixteen bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// Whether it must stay dead.
+    #[prost(bool, tag = "2")]
+    pub no_restart: bool,
+}
+
+/// From an actor's worker: how its constructor ended.
+#[derive(Clone, PartialEq, Message)]
+pub struct ActorCreated {
+    /// Sixteen bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// Serialised error, empty when it went well.
+    #[prost(bytes = "vec", tag = "2")]
+    pub error: Vec<u8>,
+}
+
+/// To a worker: become this actor.
+#[derive(Clone, PartialEq, Message)]
+pub struct StartActor {
+    /// Sixteen bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// As in [`CreateActor`].
+    #[prost(bytes = "vec", tag = "2")]
+    pub spec: Vec<u8>,
+    /// Devices that go with it.
+    #[prost(message, repeated, tag = "3")]
+    pub devices: Vec<Devices>,
+    /// Process number of the creator.
+    #[prost(uint32, tag = "4")]
+    pub creator: u32,
+    /// Name of the class.
+    #[prost(string, tag = "5")]
+    pub class_name: String,
+}
+
+/// Where an actor is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum ActorPhase {
+    /// Waits for resources, or its constructor runs.
+    Pending = 0,
+    /// Takes calls.
+    Alive = 1,
+    /// For good.
+    Dead = 2,
+}
+
+/// State of an actor, to everyone who watches it.
+#[derive(Clone, PartialEq, Message)]
+pub struct ActorState {
+    /// Sixteen bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// Where it is in its life.
+    #[prost(enumeration = "ActorPhase", tag = "2")]
+    pub phase: i32,
+    /// Its worker, when alive. A channel to it was announced before this.
+    #[prost(uint32, tag = "3")]
+    pub process: u32,
+    /// Why it died, in words.
+    #[prost(string, tag = "4")]
+    pub reason: String,
+    /// Serialised error of its constructor, if that is why.
+    #[prost(bytes = "vec", tag = "5")]
+    pub creation_error: Vec<u8>,
+    /// Operating-system process id of its worker.
+    #[prost(uint32, tag = "6")]
+    pub pid: u32,
+    /// Name of the class.
+    #[prost(string, tag = "7")]
+    pub class_name: String,
+}
+
+/// Asks for room in the arena.
+#[derive(Clone, PartialEq, Message)]
+pub struct Allocate {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
+}
+
+/// Answer to [`Allocate`].
+#[derive(Clone, PartialEq, Message)]
+pub struct Allocated {
+    /// As in [`Allocate`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Where, 64-byte aligned.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// Why not, in words; empty when there was room.
+    #[prost(string, tag = "3")]
+    pub refused: String,
+}
+
+/// Gives extents of the arena back.
+#[derive(Clone, PartialEq, Message)]
+pub struct Free {
+    /// Their offsets.
+    #[prost(uint64, repeated, tag = "1")]
+    pub offsets: Vec<u64>,
+}
+
+/// What a [`Query`] is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum Topic {
+    /// Answered with [`ClusterView`].
+    Cluster = 0,
+}
+
+/// A question about the cluster.
+#[derive(Clone, PartialEq, Message)]
+pub struct Query {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// What about.
+    #[prost(enumeration = "Topic", tag = "2")]
+    pub topic: i32,
+}
+
+/// The node as a whole.
+#[derive(Clone, PartialEq, Message)]
+pub struct ClusterView {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// All there is.
+    #[prost(message, repeated, tag = "2")]
+    pub total: Vec<Amount>,
+    /// All that is free now.
+    #[prost(message, repeated, tag = "3")]
+    pub available: Vec<Amount>,
+    /// Twenty-eight bytes.
+    #[prost(bytes = "vec", tag = "4")]
+    pub node: Vec<u8>,
+    /// Live workers, actors included.
+    #[prost(uint32, tag = "5")]
+    pub workers: u32,
+    /// Live actors.
+    #[prost(uint32, tag = "6")]
+    pub actors: u32,
+    /// Bytes of the arena in use.
+    #[prost(uint64, tag = "7")]
+    pub store_used: u64,
+    /// Bytes of the arena.
+    #[prost(uint64, tag = "8")]
+    pub store_size: u64,
+    /// Requests that wait, in words, one each.
+    #[prost(string, repeated, tag = "9")]
+    pub waiting: Vec<String>,
+    /// Name of the machine.
+    #[prost(string, tag = "10")]
+    pub host: String,
+    /// Process id of the node service.
+    #[prost(uint32, tag = "11")]
+    pub pid: u32,
+}
+
+/// Lines that a worker printed.
+#[derive(Clone, PartialEq, Message)]
+pub struct Log {
+    /// Who printed, in words: the task or actor class.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Process id.
+    #[prost(uint32, tag = "2")]
+    pub pid: u32,
+    /// Whether to standard error.
+    #[prost(bool, tag = "3")]
+    pub is_error: bool,
+    /// Without line ends.
+    #[prost(string, repeated, tag = "4")]
+    pub lines: Vec<String>,
+}
+
+/// A sentence for the user.
+#[derive(Clone, PartialEq, Message)]
+pub struct Text {
+    /// The sentence.
+    #[prost(string, tag = "1")]
+    pub text: String,
+}
+
+/// From a process to its node service.
+#[derive(Clone, PartialEq, Message)]
+pub struct ToNode {
+    /// Which message.
+    #[prost(oneof = "to_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15")]
+    pub body: Option<to_node::Body>,
+}
+
+/// The messages of [`ToNode`].
+pub mod to_node {
+    use super::*;
+
+    /// From a process to its node service.
+    #[derive(Clone, PartialEq, prost::Oneof)]
+    pub enum Body {
+        /// First message of every connection.
+        #[prost(message, tag = "1")]
+        Register(Register),
+        /// How many leases of a shape are wanted.
+        #[prost(message, tag = "2")]
+        SetDemand(SetDemand),
+        /// A lease is no longer needed and its worker is idle.
+        #[prost(message, tag = "3")]
+        ReturnLease(Lease),
+        /// This worker sleeps in `get` or `wait`: lend its CPUs.
+        #[prost(message, tag = "4")]
+        Blocked(Empty),
+        /// It runs again.
+        #[prost(message, tag = "5")]
+        Unblocked(Empty),
+        /// Wants a channel. A peer that is gone is answered with [`ProcessDied`].
+        #[prost(message, tag = "6")]
+        Connect(Peer),
+        /// Makes an actor; the creator watches it without asking.
+        #[prost(message, tag = "7")]
+        CreateActor(CreateActor),
+        /// Wants [`ActorState`], now and at every change.
+        #[prost(message, tag = "8")]
+        WatchActor(Actor),
+        /// Ends an actor at once.
+        #[prost(message, tag = "9")]
+        KillActor(Actor),
+        /// From an actor's worker.
+        #[prost(message, tag = "10")]
+        ActorCreated(ActorCreated),
+        /// Wants room in the arena.
+        #[prost(message, tag = "11")]
+        Allocate(Allocate),
+        /// Gives room back.
+        #[prost(message, tag = "12")]
+        Free(Free),
+        /// A question.
+        #[prost(message, tag = "13")]
+        Query(Query),
+        /// This worker is about to exit, and why: its death is intended.
+        #[prost(message, tag = "14")]
+        Exiting(Text),
+        /// The driver leaves: end everything; answered with `Stopped` when all output was sent.
+        #[prost(message, tag = "15")]
+        Stop(Empty),
+    }
+}
+
+/// From a node service to a process.
+#[derive(Clone, PartialEq, Message)]
+pub struct FromNode {
+    /// Which message.
+    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13")]
+    pub body: Option<from_node::Body>,
+}
+
+/// The messages of [`FromNode`].
+pub mod from_node {
+    use super::*;
+
+    /// From a node service to a process.
+    #[derive(Clone, PartialEq, prost::Oneof)]
+    pub enum Body {
+        /// Answer to `Register`; descriptors: bells, arena.
+        #[prost(message, tag = "1")]
+        Registered(Registered),
+        /// A lease.
+        #[prost(message, tag = "2")]
+        Granted(Granted),
+        /// Others wait: give back idle leases, and share busy ones.
+        #[prost(message, tag = "3")]
+        Reclaim(Empty),
+        /// A new channel; descriptor: its memory file.
+        #[prost(message, tag = "4")]
+        ChannelOpened(ChannelOpened),
+        /// A process is gone.
+        #[prost(message, tag = "5")]
+        ProcessDied(ProcessDied),
+        /// Become an actor.
+        #[prost(message, tag = "6")]
+        StartActor(StartActor),
+        /// News of a watched actor.
+        #[prost(message, tag = "7")]
+        ActorState(ActorState),
+        /// Answer to `Allocate`.
+        #[prost(message, tag = "8")]
+        Allocated(Allocated),
+        /// To the driver: what a worker printed.
+        #[prost(message, tag = "9")]
+        Log(Log),
+        /// To the driver: a sentence for the user.
+        #[prost(message, tag = "10")]
+        Warning(Text),
+        /// Answer to `Query`.
+        #[prost(message, tag = "11")]
+        ClusterView(ClusterView),
+        /// To a worker: exit when idle.
+        #[prost(message, tag = "12")]
+        Exit(Empty),
+        /// Answer to `Stop`, or a refusal of `Register` when it carries a reason.
+        #[prost(message, tag = "13")]
+        Stopped(Text),
+    }
+}
+
+impl From<to_node::Body> for ToNode {
+    fn from(body: to_node::Body) -> Self {
+        Self { body: Some(body) }
+    }
+}
+
+impl From<from_node::Body> for FromNode {
+    fn from(body: from_node::Body) -> Self {
+        Self { body: Some(body) }
+    }
+}

@@ -1,0 +1,115 @@
+//! Frames go both ways, and random bytes never do harm.
+
+use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
+use proptest::prelude::*;
+
+use super::*;
+
+fn object_id() -> impl Strategy<Value = ObjectId> {
+    any::<[u8; 28]>().prop_map(ObjectId)
+}
+
+fn names() -> impl Strategy<Value = Vec<RefName>> {
+    let name = (object_id(), any::<u32>());
+    prop::collection::vec(
+        name.prop_map(|(id, owner)| RefName {
+            id,
+            owner: ProcessId(owner),
+        }),
+        0..4,
+    )
+}
+
+#[derive(Debug, Clone)]
+enum OwnedBody {
+    Inline(Vec<u8>),
+    Stored(u64, u64),
+    Failed(String, Vec<u8>),
+}
+
+fn body() -> impl Strategy<Value = OwnedBody> {
+    prop_oneof![
+        any::<Vec<u8>>().prop_map(OwnedBody::Inline),
+        any::<(u64, u64)>().prop_map(|(offset, len)| OwnedBody::Stored(offset, len)),
+        any::<(String, Vec<u8>)>().prop_map(|(text, data)| OwnedBody::Failed(text, data)),
+    ]
+}
+
+impl OwnedBody {
+    fn as_body(&self) -> Body<'_> {
+        match self {
+            OwnedBody::Inline(bytes) => Body::Inline(bytes),
+            OwnedBody::Stored(offset, len) => Body::Stored {
+                offset: *offset,
+                len: *len,
+            },
+            OwnedBody::Failed(message, data) => Body::Failed {
+                code: FailureCode::WorkerCrashed,
+                message,
+                data,
+            },
+        }
+    }
+}
+
+fn round_trip(frame: Frame<'_>) {
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    assert_eq!(Frame::decode(&bytes), Ok(frame.clone()));
+    // Every prefix is refused, none panics.
+    for len in 0..bytes.len() {
+        let _ = Frame::decode(&bytes[..len]);
+    }
+    if !matches!(frame, Frame::Function(..)) {
+        bytes.push(0);
+        assert!(Frame::decode(&bytes).is_err());
+    }
+}
+
+proptest! {
+    #[test]
+    fn tasks_and_answers_go_both_ways(
+        token: u64, number: u64, id: [u8; 24], function: [u8; 16], name: String,
+        num_returns: u32, devices: Vec<u32>, args: Vec<u8>,
+        bodies in prop::collection::vec((body(), names()), 0..4),
+        nested in names(), retained in prop::collection::vec(object_id(), 0..4),
+    ) {
+        let values: Vec<_> = bodies
+            .iter()
+            .map(|(body, contained)| Value { body: body.as_body(), contained: contained.clone() })
+            .collect();
+        round_trip(Frame::Task(Task {
+            token, number, id: TaskId(id), function: FunctionId(function), name: &name,
+            num_returns, devices, args: &args, values: values.clone(), nested,
+        }));
+        round_trip(Frame::Answer(Answer {
+            token, outcome: Outcome::Retryable, ran_ns: number, values, retained,
+        }));
+    }
+
+    #[test]
+    fn small_frames_go_both_ways(id in object_id(), token: u64, payload: Vec<u8>) {
+        round_trip(Frame::WantObject(id));
+        round_trip(Frame::Borrow(id));
+        round_trip(Frame::Borrowed(id));
+        round_trip(Frame::Release(id));
+        round_trip(Frame::SettledArgs(token));
+        round_trip(Frame::SettledReturns(token));
+        round_trip(Frame::WantFunction(FunctionId([7; 16])));
+        round_trip(Frame::Function(FunctionId([7; 16]), &payload));
+        round_trip(Frame::Blocked);
+        round_trip(Frame::Unblocked);
+        round_trip(Frame::ActorUnreferenced(ActorId([3; 16])));
+    }
+
+    #[test]
+    fn random_bytes_are_refused_or_read_but_never_panic(bytes: Vec<u8>) {
+        let _ = Frame::decode(&bytes);
+    }
+
+    #[test]
+    fn random_bytes_behind_a_true_kind_never_panic(kind in 0u8..16, mut bytes: Vec<u8>) {
+        bytes.insert(0, kind);
+        let _ = Frame::decode(&bytes);
+    }
+}
