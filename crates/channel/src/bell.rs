@@ -1,0 +1,172 @@
+//! How a process sleeps until somebody has written to it.
+//!
+//! All bells of a node are in one memory file that every process maps. A bell
+//! is a word to sleep on, the number of sleepers, and a bit for each channel
+//! that has news. A sender sets its bit, then wakes only if there are sleepers;
+//! a receiver counts itself among the sleepers, then looks at the bits once
+//! more before it sleeps. One of the two sees the other:
+//!
+//! - **B-1** A bit set while the receiver goes to sleep keeps it awake or wakes it.
+//! - **B-2** A bit is cleared before its channel is drained, so a frame written
+//!   after the drain began sets it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxiray_sys::futex::Woken;
+use oxiray_sys::memory::Mapping;
+
+use crate::layout::{BELL_BITS, BELL_BYTES, BELLS_BYTES, MAX_PROCESSES};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, futex};
+
+const WORDS: usize = BELL_BITS / 64;
+
+/// The memory of one bell: a mapping, or plain memory in tests.
+pub(crate) trait BellMemory {
+    fn word(&self) -> &AtomicU32;
+    fn sleepers(&self) -> &AtomicU32;
+    fn pending(&self, index: usize) -> &AtomicU64;
+}
+
+/// Every bell of the node, as this process maps them.
+#[derive(Clone)]
+pub struct Bells(Arc<Mapping>);
+
+impl Bells {
+    /// Maps the memory file of a node's bells.
+    pub fn map(file: impl std::os::fd::AsFd) -> std::io::Result<Self> {
+        Ok(Self(Arc::new(Mapping::new(file, BELLS_BYTES)?)))
+    }
+
+    /// The bell at `place`.
+    pub fn bell(&self, place: u32) -> Bell {
+        assert!((place as usize) < MAX_PROCESSES, "no such bell");
+        Bell {
+            memory: self.0.clone(),
+            offset: place as usize * BELL_BYTES,
+        }
+    }
+}
+
+/// One process's bell: its own, or that of a process it writes to.
+#[derive(Clone)]
+pub struct Bell {
+    memory: Arc<Mapping>,
+    offset: usize,
+}
+
+#[cfg(not(feature = "shuttle"))]
+impl BellMemory for Bell {
+    fn word(&self) -> &AtomicU32 {
+        self.memory.atomic_u32(self.offset)
+    }
+
+    fn sleepers(&self) -> &AtomicU32 {
+        self.memory.atomic_u32(self.offset + 4)
+    }
+
+    fn pending(&self, index: usize) -> &AtomicU64 {
+        self.memory.atomic_u64(self.offset + 64 + 8 * index)
+    }
+}
+
+#[cfg(not(feature = "shuttle"))]
+impl Bell {
+    /// Forgets what a former owner of this place left behind.
+    pub fn reset(&self) {
+        self.sleepers().store(0, Ordering::SeqCst);
+        (0..WORDS).for_each(|index| self.pending(index).store(0, Ordering::SeqCst));
+    }
+
+    /// See [`mark`].
+    pub fn mark(&self, bit: u32) {
+        mark(self, bit);
+    }
+
+    /// See [`wake`].
+    pub fn wake(&self) -> bool {
+        wake(self)
+    }
+
+    /// See [`take`].
+    pub fn take(&self, visit: impl FnMut(u32)) {
+        take(self, visit);
+    }
+
+    /// Whether any channel has news.
+    pub fn has_news(&self) -> bool {
+        has_news(self)
+    }
+
+    /// The word to give to [`Self::sleep`], read before the last look around.
+    pub fn ticket(&self) -> u32 {
+        self.word().load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until woken, unless there is news or `ticket` is no longer current.
+    pub fn sleep(&self, ticket: u32, timeout: Option<Duration>) -> Woken {
+        sleep(self, ticket, timeout)
+    }
+
+    /// Wakes this process's own sleepers: something else than a frame has come.
+    pub fn ring(&self) {
+        self.word().fetch_add(1, Ordering::SeqCst);
+        futex::wake_all(self.word());
+    }
+}
+
+/// Says that the channel with `bit` has news. Frames are published before this.
+pub(crate) fn mark(bell: &impl BellMemory, bit: u32) {
+    let bit = bit as usize % BELL_BITS;
+    let word = bell.pending(bit / 64);
+    let mask = 1 << (bit % 64);
+    // The fence puts the tail's publication before the look at the bit: if it
+    // is still set, whoever clears it drains after that and sees the frame (B-2).
+    fence(Ordering::SeqCst);
+    if word.load(Ordering::Relaxed) & mask == 0 {
+        word.fetch_or(mask, Ordering::SeqCst);
+    }
+}
+
+/// Wakes the receiver if it sleeps. Says whether it did.
+pub(crate) fn wake(bell: &impl BellMemory) -> bool {
+    fence(Ordering::SeqCst);
+    if bell.sleepers().load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    bell.word().fetch_add(1, Ordering::SeqCst);
+    futex::wake_all(bell.word());
+    true
+}
+
+/// Clears the set bits and names them.
+pub(crate) fn take(bell: &impl BellMemory, mut visit: impl FnMut(u32)) {
+    for index in 0..WORDS {
+        let word = bell.pending(index);
+        if word.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        let mut bits = word.swap(0, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        while bits != 0 {
+            visit(index as u32 * 64 + bits.trailing_zeros());
+            bits &= bits - 1;
+        }
+    }
+}
+
+pub(crate) fn has_news(bell: &impl BellMemory) -> bool {
+    (0..WORDS).any(|index| bell.pending(index).load(Ordering::SeqCst) != 0)
+}
+
+pub(crate) fn sleep(bell: &impl BellMemory, ticket: u32, timeout: Option<Duration>) -> Woken {
+    bell.sleepers().fetch_add(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    let woken = if has_news(bell) {
+        Woken::Maybe
+    } else {
+        futex::wait(bell.word(), ticket, timeout)
+    };
+    bell.sleepers().fetch_sub(1, Ordering::SeqCst);
+    woken
+}
