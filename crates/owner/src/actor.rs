@@ -1,0 +1,246 @@
+//! Calls to actors, in order.
+//!
+//! A handle is a counted reference like any other: an object without a value,
+//! owned by the actor's creator. When nothing counts on it any more the actor ends.
+
+use std::collections::VecDeque;
+
+use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
+use oxiray_wire::frame::{FailureCode, Frame};
+
+use crate::object::{Content, Object, ObjectKey};
+use crate::owner::{Outbox, Owner};
+use crate::task::{Place, Target, TaskKey};
+
+/// Calls at an actor at one time; the rest waits with its caller.
+const MAX_AT_ACTOR: usize = 1000;
+
+/// Why an actor takes no calls.
+#[derive(Clone, Debug)]
+pub struct ActorEnd {
+    /// In words.
+    pub reason: String,
+    /// The exception of its constructor, if that is why.
+    pub creation_error: Vec<u8>,
+}
+
+pub(crate) enum Phase {
+    Pending,
+    Alive(ProcessId),
+    Dead(ActorEnd),
+}
+
+pub(crate) struct Actor {
+    pub(crate) phase: Phase,
+    /// Not pushed yet, in order of submission (O-6).
+    pub(crate) queue: VecDeque<TaskKey>,
+    pub(crate) at_actor: VecDeque<TaskKey>,
+    /// The constructor, until it ended.
+    constructor: Option<TaskKey>,
+}
+
+impl Actor {
+    fn new() -> Self {
+        Self {
+            phase: Phase::Pending,
+            queue: VecDeque::new(),
+            at_actor: VecDeque::new(),
+            constructor: None,
+        }
+    }
+}
+
+/// The object that stands for the handles of an actor.
+pub fn handle_object(actor: ActorId) -> ObjectId {
+    TaskId::new(actor, ProcessId(0), 0).object(0)
+}
+
+impl Owner {
+    /// A handle of an actor that we are about to create, counted once.
+    pub fn new_actor(&mut self, actor: ActorId) -> ObjectKey {
+        self.actors.insert(actor, Actor::new());
+        self.insert(Object::new(handle_object(actor), None))
+    }
+
+    /// Starts to follow an actor that another process created; whether that is news.
+    pub fn meet_actor(&mut self, actor: ActorId) -> bool {
+        if self.actors.contains_key(&actor) {
+            return false;
+        }
+        self.actors.insert(actor, Actor::new());
+        true
+    }
+
+    /// The arguments of a constructor are complete.
+    pub(crate) fn construct(&mut self, key: TaskKey, out: &mut impl Outbox) {
+        let Target::Constructor { actor, .. } = self.tasks[key.0 as usize].spec.target else {
+            unreachable!("only constructors construct")
+        };
+        if let Some(failure) = self.failed_argument(key) {
+            let Content::Failed(failure) = &failure else {
+                unreachable!("a failure")
+            };
+            let end = ActorEnd {
+                reason: "an argument of its constructor could not be computed".into(),
+                creation_error: failure.data.clone(),
+            };
+            self.finish(key, Vec::new(), Vec::new(), out);
+            return self.on_actor_dead(actor, end, out);
+        }
+        self.tasks[key.0 as usize].place = Place::AtActor;
+        if let Some(state) = self.actors.get_mut(&actor) {
+            state.constructor = Some(key);
+        }
+        self.with_frame(key, Vec::new(), |frame| out.create_actor(actor, frame));
+    }
+
+    pub(crate) fn enqueue_call(&mut self, key: TaskKey, actor: ActorId, out: &mut impl Outbox) {
+        self.actors
+            .entry(actor)
+            .or_insert_with(Actor::new)
+            .queue
+            .push_back(key);
+        self.push_calls(actor, out);
+    }
+
+    pub(crate) fn push_calls_after(&mut self, actor: Option<ActorId>, out: &mut impl Outbox) {
+        if let Some(actor) = actor {
+            self.push_calls(actor, out);
+        }
+    }
+
+    /// Pushes calls from the front of the queue, up to one that waits for arguments.
+    pub(crate) fn push_calls(&mut self, actor: ActorId, out: &mut impl Outbox) {
+        loop {
+            let Some(state) = self.actors.get_mut(&actor) else {
+                return;
+            };
+            let Some(key) = state.queue.front().copied() else {
+                return;
+            };
+            if self.tasks[key.0 as usize].place != Place::Ready {
+                return;
+            }
+            match &state.phase {
+                Phase::Pending => return,
+                Phase::Alive(_) if state.at_actor.len() >= MAX_AT_ACTOR => return,
+                Phase::Alive(peer) => {
+                    let peer = *peer;
+                    state.queue.pop_front();
+                    if let Some(failure) = self.failed_argument(key) {
+                        self.fail(key, failure, out);
+                        continue;
+                    }
+                    let state = self.actors.get_mut(&actor).expect("just seen");
+                    state.at_actor.push_back(key);
+                    self.tasks[key.0 as usize].place = Place::AtActor;
+                    self.push(key, peer, Vec::new(), false, out);
+                }
+                Phase::Dead(end) => {
+                    let failure = end_failure(end);
+                    state.queue.pop_front();
+                    self.fail(key, failure, out);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn leave_actor(&mut self, key: TaskKey) {
+        match self.tasks[key.0 as usize].spec.target {
+            Target::Method { actor } => {
+                let Some(state) = self.actors.get_mut(&actor) else {
+                    return;
+                };
+                if let Some(at) = state.at_actor.iter().position(|other| *other == key) {
+                    state.at_actor.remove(at);
+                }
+            }
+            Target::Constructor { actor, .. } => {
+                if let Some(state) = self.actors.get_mut(&actor) {
+                    state.constructor = None;
+                }
+            }
+            Target::Function { .. } => {}
+        }
+    }
+
+    /// The actor takes calls at `peer`.
+    pub fn on_actor_alive(&mut self, actor: ActorId, peer: ProcessId, out: &mut impl Outbox) {
+        if let Some(state) = self.actors.get_mut(&actor)
+            && !matches!(state.phase, Phase::Dead(_))
+        {
+            state.phase = Phase::Alive(peer);
+            self.push_calls(actor, out);
+        }
+    }
+
+    /// The actor is dead for good, and everything it had answered has been read.
+    pub fn on_actor_dead(&mut self, actor: ActorId, end: ActorEnd, out: &mut impl Outbox) {
+        let Some(state) = self.actors.get_mut(&actor) else {
+            return;
+        };
+        if matches!(state.phase, Phase::Dead(_)) {
+            return;
+        }
+        let failure = end_failure(&end);
+        state.phase = Phase::Dead(end);
+        let lost = std::mem::take(&mut state.at_actor);
+        let queue = std::mem::take(&mut state.queue);
+        if let Some(constructor) = state.constructor.take() {
+            self.finish(constructor, Vec::new(), Vec::new(), out);
+        }
+        for key in lost {
+            self.fail(key, failure.clone(), out);
+        }
+        for key in queue {
+            if self.tasks[key.0 as usize].place == Place::Ready {
+                self.fail(key, failure.clone(), out);
+            } else {
+                // Its arguments are on their way; `push_calls` fails it when they are here.
+                self.actors
+                    .get_mut(&actor)
+                    .expect("just seen")
+                    .queue
+                    .push_back(key);
+            }
+        }
+    }
+
+    /// Where an actor is: `Ok(None)` is not known yet.
+    pub fn actor_peer(&self, actor: ActorId) -> Result<Option<ProcessId>, &ActorEnd> {
+        match self.actors.get(&actor).map(|state| &state.phase) {
+            Some(Phase::Alive(peer)) => Ok(Some(*peer)),
+            Some(Phase::Dead(end)) => Err(end),
+            Some(Phase::Pending) | None => Ok(None),
+        }
+    }
+
+    /// If `id` stood for an actor's handles, the actor has none left.
+    pub(crate) fn forget_actor_if_handle(&mut self, id: ObjectId, out: &mut impl Outbox) {
+        if id.index() != 0 {
+            return;
+        }
+        let actor = id.task().actor();
+        match self.actors.get(&actor).map(|state| &state.phase) {
+            Some(Phase::Alive(peer)) => out.send(*peer, &Frame::ActorUnreferenced(actor)),
+            Some(Phase::Pending) => out.kill_actor(actor),
+            Some(Phase::Dead(_)) => {
+                self.actors.remove(&actor);
+            }
+            None => {}
+        }
+    }
+}
+
+fn end_failure(end: &ActorEnd) -> Content {
+    let code = if end.creation_error.is_empty() {
+        FailureCode::ActorDied
+    } else {
+        FailureCode::ActorCreation
+    };
+    Content::Failed(std::sync::Arc::new(crate::object::Failure {
+        code,
+        message: end.reason.clone(),
+        data: end.creation_error.clone(),
+    }))
+}

@@ -1,0 +1,358 @@
+//! References that cross processes.
+//!
+//! Whoever gives a reference away holds it until its owner knows the receiver:
+//!
+//! - With a task's arguments: the submitter holds them while the task runs. The
+//!   answer lists what the worker goes on holding. If the submitter owns it, it
+//!   counts the worker as a borrower then and there; otherwise it holds on until
+//!   the worker has registered with the owner and says `SettledArgs`.
+//! - With a task's returns: the worker holds what they contain until the
+//!   submitter has registered with the owners and says `SettledReturns`.
+//! - With an object's value: the object holds what it contains, and the
+//!   receiver does not let go of the object before it has registered.
+//!
+//! A borrower says `Release` when nothing in it counts on the reference.
+//! Messages between two processes keep their order.
+
+use oxiray_ids::{ObjectId, ProcessId};
+use oxiray_wire::frame::{Answer, FailureCode, Frame, RefName, Value};
+
+use crate::object::{Content, Object, ObjectKey, Registration, Settle};
+use crate::owner::{Outbox, Owner};
+use crate::task::TaskKey;
+
+impl Owner {
+    /// A reference that came in by name, counted once more.
+    pub fn adopt(&mut self, name: RefName) -> ObjectKey {
+        if let Some(key) = self.by_id.get(&name.id) {
+            let key = *key;
+            self.add_ref(key);
+            return key;
+        }
+        let owner = (name.owner != self.process).then_some(name.owner);
+        let mut object = Object::new(name.id, owner);
+        object.named = true;
+        if owner.is_none() {
+            // It says that it is ours, and we have forgotten it.
+            object.content = Some(lost());
+        }
+        let key = self.insert(object);
+        self.by_id.insert(name.id, key);
+        key
+    }
+
+    /// A reference that was read from bytes, counted once more. What came with
+    /// a task or value is known already and held for us; anything else came out
+    /// of band, and its owner is told at once.
+    pub fn read_ref(&mut self, name: RefName, out: &mut impl Outbox) -> ObjectKey {
+        let known = self.by_id.contains_key(&name.id);
+        let key = self.adopt(name);
+        if !known {
+            self.register(key, None, out);
+        }
+        key
+    }
+
+    /// Tells the owner of a foreign object that we hold it. With `settle`, says
+    /// whether the owner's confirmation must be waited for.
+    fn register(&mut self, key: ObjectKey, settle: Option<Settle>, out: &mut impl Outbox) -> bool {
+        let object = &mut self.objects[key.index()];
+        let Some(owner) = object.owner else {
+            return false;
+        };
+        if object.registration == Registration::Unknown {
+            object.registration = Registration::Told;
+            let id = object.id;
+            out.send(owner, &Frame::Borrow(id));
+        }
+        let object = &mut self.objects[key.index()];
+        match settle {
+            Some(settle) if object.registration == Registration::Told => {
+                object.rare().settles.push(settle);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A process gives us the content of a task it pushed: references in it,
+    /// each counted once until [`Self::end_task`].
+    pub fn begin_task(&mut self, names: impl Iterator<Item = RefName>) -> Vec<ObjectKey> {
+        names.map(|name| self.adopt(name)).collect()
+    }
+
+    /// A task pushed by `giver` ended here: which of its references go on being held.
+    pub fn end_task(
+        &mut self,
+        giver: ProcessId,
+        token: u64,
+        held: Vec<ObjectKey>,
+        out: &mut impl Outbox,
+    ) -> Vec<ObjectId> {
+        let mut retained = Vec::new();
+        for key in held {
+            let object = &mut self.objects[key.index()];
+            let stays = object.refs > 1 && object.registration == Registration::Unknown;
+            if stays && object.owner == Some(giver) {
+                // It counts us when it reads the answer.
+                object.registration = Registration::Known;
+                retained.push(object.id);
+            } else if stays && object.owner.is_some() {
+                retained.push(object.id);
+                self.register(key, Some(Settle::Args { giver, token }), out);
+                *self.settling_args.entry((giver, token)).or_insert(0) += 1;
+            }
+            self.drop_ref(key, out);
+        }
+        retained
+    }
+
+    /// References inside what we return to `receiver`: held until it says so.
+    pub fn hand_over(&mut self, receiver: ProcessId, token: u64, keys: Vec<ObjectKey>) {
+        if !keys.is_empty() {
+            self.handed_over.insert((receiver, token), keys);
+        }
+    }
+
+    /// The answer of `peer` lists what it goes on holding: count it, or hold on for it.
+    pub(crate) fn keep_for_borrower(
+        &mut self,
+        peer: ProcessId,
+        task: TaskKey,
+        answer: &Answer<'_>,
+    ) {
+        for id in &answer.retained {
+            let Some(key) = self.by_id.get(id).copied() else {
+                continue;
+            };
+            if self.objects[key.index()].owner.is_none() {
+                let borrowers = &mut self.objects[key.index()].rare().borrowers;
+                if !borrowers.contains(&peer) {
+                    borrowers.push(peer);
+                }
+            } else {
+                self.add_ref(key);
+                self.held_for_args
+                    .entry((peer, answer.token))
+                    .or_default()
+                    .push(key);
+            }
+        }
+        debug_assert!(self.tasks.contains(task.0 as usize));
+    }
+
+    /// Takes up the references in an answer, and tells their owners.
+    pub(crate) fn receive_contained(
+        &mut self,
+        peer: ProcessId,
+        answer: &Answer<'_>,
+        out: &mut impl Outbox,
+    ) -> Vec<Vec<ObjectKey>> {
+        if answer.values.iter().all(|value| value.contained.is_empty()) {
+            return Vec::new();
+        }
+        let token = answer.token;
+        let mut pending = 0;
+        let contained = answer
+            .values
+            .iter()
+            .map(|value| {
+                let mut keys = Vec::with_capacity(value.contained.len());
+                for name in &value.contained {
+                    let key = self.adopt(*name);
+                    keys.push(key);
+                    // What the giver owns it reads in order: no need to wait for its word.
+                    let settle =
+                        (name.owner != peer).then_some(Settle::Returns { giver: peer, token });
+                    pending += u32::from(self.register(key, settle, out));
+                }
+                keys
+            })
+            .collect();
+        if pending == 0 {
+            out.send(peer, &Frame::SettledReturns(token));
+        } else {
+            self.settling_returns.insert((peer, token), pending);
+        }
+        contained
+    }
+
+    /// The owner sent a value that we wanted.
+    pub fn on_object(&mut self, id: ObjectId, value: Value<'_>, out: &mut impl Outbox) {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            return;
+        };
+        if self.objects[key.index()].content.is_some() {
+            return;
+        }
+        let mut contained = Vec::with_capacity(value.contained.len());
+        for name in &value.contained {
+            let inner = self.adopt(*name);
+            contained.push(inner);
+            if self.register(inner, Some(Settle::Outer(key)), out) {
+                self.objects[key.index()].rare().unsettled += 1;
+            }
+        }
+        if !contained.is_empty() {
+            self.objects[key.index()].rare().contained = contained;
+        }
+        self.complete(key, Content::from_body(&value.body), out);
+    }
+
+    /// Another process holds one of ours.
+    pub fn on_borrow(&mut self, peer: ProcessId, id: ObjectId, out: &mut impl Outbox) {
+        if let Some(key) = self.by_id.get(&id) {
+            let borrowers = &mut self.objects[key.index()].rare().borrowers;
+            if !borrowers.contains(&peer) {
+                borrowers.push(peer);
+            }
+        }
+        out.send(peer, &Frame::Borrowed(id));
+    }
+
+    /// Another process no longer holds one of ours.
+    pub fn on_release(&mut self, peer: ProcessId, id: ObjectId, out: &mut impl Outbox) {
+        if let Some(key) = self.by_id.get(&id).copied() {
+            self.objects[key.index()]
+                .rare()
+                .borrowers
+                .retain(|other| *other != peer);
+            self.free_if_unused(key, out);
+        }
+    }
+
+    /// A borrower wants the value of one of ours.
+    pub fn on_want(&mut self, peer: ProcessId, id: ObjectId, out: &mut impl Outbox) {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            let body = lost();
+            let value = Value {
+                body: body.as_body(),
+                contained: Vec::new(),
+            };
+            return out.send(peer, &Frame::Object(id, value));
+        };
+        if self.content(key).is_some() {
+            self.send_value(peer, key, out);
+        } else {
+            self.objects[key.index()].rare().remote_waiters.push(peer);
+        }
+    }
+
+    /// An owner confirmed that it counts us.
+    pub fn on_borrowed(&mut self, id: ObjectId, out: &mut impl Outbox) {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            return;
+        };
+        let object = &mut self.objects[key.index()];
+        object.registration = Registration::Known;
+        self.settle_all(key, out);
+        self.free_if_unused(key, out);
+    }
+
+    fn settle_all(&mut self, key: ObjectKey, out: &mut impl Outbox) {
+        let Some(rare) = &mut self.objects[key.index()].rare else {
+            return;
+        };
+        for settle in std::mem::take(&mut rare.settles) {
+            match settle {
+                Settle::Args { giver, token } => {
+                    if count_down(&mut self.settling_args, (giver, token)) {
+                        out.send(giver, &Frame::SettledArgs(token));
+                    }
+                }
+                Settle::Returns { giver, token } => {
+                    if count_down(&mut self.settling_returns, (giver, token)) {
+                        out.send(giver, &Frame::SettledReturns(token));
+                    }
+                }
+                Settle::Outer(outer) => {
+                    self.objects[outer.index()].rare().unsettled -= 1;
+                    self.free_if_unused(outer, out);
+                }
+            }
+        }
+    }
+
+    /// A worker has registered everything it retained of a task of ours.
+    pub fn on_settled_args(&mut self, peer: ProcessId, token: u64, out: &mut impl Outbox) {
+        for key in self
+            .held_for_args
+            .remove(&(peer, token))
+            .unwrap_or_default()
+        {
+            self.drop_ref(key, out);
+        }
+    }
+
+    /// A submitter has registered everything in our answer.
+    pub fn on_settled_returns(&mut self, peer: ProcessId, token: u64, out: &mut impl Outbox) {
+        for key in self.handed_over.remove(&(peer, token)).unwrap_or_default() {
+            self.drop_ref(key, out);
+        }
+    }
+
+    /// A process is gone: nothing is held for it any more, and what it owned is lost.
+    pub(crate) fn forget_borrower(&mut self, peer: ProcessId, out: &mut impl Outbox) {
+        let mut released = Vec::new();
+        for held in [&mut self.held_for_args, &mut self.handed_over] {
+            held.retain(|(other, _), keys| {
+                let stays = *other != peer;
+                if !stays {
+                    released.append(keys);
+                }
+                stays
+            });
+        }
+        self.settling_args.retain(|(giver, _), _| *giver != peer);
+        self.settling_returns.retain(|(giver, _), _| *giver != peer);
+        for key in released {
+            self.drop_ref(key, out);
+        }
+        let known: Vec<ObjectKey> = self.by_id.values().copied().collect();
+        for key in known {
+            let Some(object) = self.objects.get_mut(key.index()) else {
+                continue;
+            };
+            if object.owner == Some(peer) {
+                // No message to it will be answered: settle what waits for its word.
+                object.registration = Registration::Unknown;
+                self.settle_all(key, out);
+                if self.objects[key.index()].content.is_none() {
+                    let content = Content::failed(
+                        FailureCode::OwnerDied,
+                        "the process that created this object has died",
+                    );
+                    self.complete(key, content, out);
+                }
+                self.free_if_unused(key, out);
+            } else if object.rare.is_some() {
+                let rare = object.rare();
+                rare.borrowers.retain(|other| *other != peer);
+                rare.remote_waiters.retain(|other| *other != peer);
+                self.free_if_unused(key, out);
+            }
+        }
+    }
+}
+
+fn lost() -> Content {
+    Content::failed(
+        FailureCode::ObjectLost,
+        "its owner no longer knows this object",
+    )
+}
+
+fn count_down(
+    map: &mut hashbrown::HashMap<(ProcessId, u64), u32, foldhash::fast::RandomState>,
+    key: (ProcessId, u64),
+) -> bool {
+    let Some(count) = map.get_mut(&key) else {
+        return false;
+    };
+    *count -= 1;
+    let done = *count == 0;
+    if done {
+        map.remove(&key);
+    }
+    done
+}

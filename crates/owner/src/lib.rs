@@ -1,0 +1,33 @@
+//! What a process knows of the objects, tasks, leases and actors it uses.
+//! Pure: no clock, no sockets, no threads; what must be done is said to an [`Outbox`].
+//!
+//! - [`object`]: objects, their values and counts
+//! - [`task`]: tasks from submission to their one end
+//! - [`lease`]: which worker gets which task, and when to ask for more workers
+//! - [`actor`]: calls to actors, in order
+//! - [`borrow`]: references that cross processes
+//! - [`owner`]: the state they share
+//!
+//! Invariants, checked by [`Owner::validate`] and cited by the tests:
+//! - **O-1** Every task ends once: each of its returns gets a value or a failure.
+//! - **O-2** A task is in exactly one place: waiting for arguments, ready, pushed.
+//! - **O-3** An object lives while anything counts on it, and not longer.
+//! - **O-4** A lease is held by one shape, and every task in flight on it is pushed.
+//! - **O-5** Leases granted never exceed leases requested, but for those withdrawn
+//!   while the grant was on its way.
+//! - **O-6** Calls to one actor are pushed in the order of their submission.
+
+pub mod actor;
+pub mod borrow;
+pub mod lease;
+pub mod object;
+pub mod owner;
+pub mod task;
+
+#[cfg(test)]
+mod tests;
+
+pub use actor::ActorEnd;
+pub use object::{Content, Failure, ObjectKey, SmallBytes};
+pub use owner::{Outbox, Owner};
+pub use task::{Target, TaskKey, TaskSpec};

@@ -1,0 +1,345 @@
+//! Objects, their values and counts.
+//!
+//! An object's count is one number for everything in this process that needs
+//! it: Python references, zero-copy views, tasks that take it as an argument,
+//! objects that contain it, hand-overs to other processes. Other processes that
+//! hold it are `borrowers`. It goes when both are gone (O-3).
+
+use std::sync::Arc;
+
+use oxiray_ids::{ObjectId, ProcessId};
+use oxiray_wire::frame::{Body, FailureCode, Frame, RefName, Value};
+use smallvec::SmallVec;
+
+use crate::owner::{Outbox, Owner};
+use crate::task::TaskKey;
+
+/// Bytes that are usually few.
+pub type SmallBytes = SmallVec<[u8; 24]>;
+
+/// Names an object of this process. Valid while the holder counts on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct ObjectKey(pub u32);
+
+impl ObjectKey {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Why an object has no value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// What kind of failure.
+    pub code: FailureCode,
+    /// In words.
+    pub message: String,
+    /// A serialised exception, where there is one.
+    pub data: Vec<u8>,
+}
+
+/// What an object turned out to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// A small value.
+    Inline(SmallBytes),
+    /// A large value, in the arena.
+    Stored {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// No value.
+    Failed(Arc<Failure>),
+}
+
+impl Content {
+    /// Copies a value out of a frame.
+    pub fn from_body(body: &Body<'_>) -> Self {
+        match *body {
+            Body::Inline(bytes) => Content::Inline(SmallBytes::from_slice(bytes)),
+            Body::Stored { offset, len } => Content::Stored { offset, len },
+            Body::Failed {
+                code,
+                message,
+                data,
+            } => Content::Failed(Arc::new(Failure {
+                code,
+                message: message.into(),
+                data: data.into(),
+            })),
+        }
+    }
+
+    /// The value as a frame carries it.
+    pub fn as_body(&self) -> Body<'_> {
+        match self {
+            Content::Inline(bytes) => Body::Inline(bytes),
+            Content::Stored { offset, len } => Body::Stored {
+                offset: *offset,
+                len: *len,
+            },
+            Content::Failed(failure) => Body::Failed {
+                code: failure.code,
+                message: &failure.message,
+                data: &failure.data,
+            },
+        }
+    }
+
+    /// A failure without an exception of its own.
+    pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
+        Content::Failed(Arc::new(Failure {
+            code,
+            message: message.into(),
+            data: Vec::new(),
+        }))
+    }
+}
+
+/// Whether the owner of a foreign object knows that we hold it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Registration {
+    /// Whoever gave it to us holds it for us.
+    Unknown,
+    /// Told, not yet confirmed.
+    Told,
+    /// The owner counts us.
+    Known,
+}
+
+/// Something that waits for the owner to confirm a registration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Settle {
+    /// Arguments of a task that `giver` pushed to us.
+    Args { giver: ProcessId, token: u64 },
+    /// The answer of a worker to a task of ours.
+    Returns { giver: ProcessId, token: u64 },
+    /// A foreign object that contains this one.
+    Outer(ObjectKey),
+}
+
+/// What few objects have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    pub(crate) contained: Vec<ObjectKey>,
+    pub(crate) borrowers: Vec<ProcessId>,
+    pub(crate) remote_waiters: Vec<ProcessId>,
+    pub(crate) settles: Vec<Settle>,
+    pub(crate) unsettled: u32,
+}
+
+pub(crate) struct Object {
+    pub(crate) id: ObjectId,
+    pub(crate) refs: u32,
+    /// `None`: us.
+    pub(crate) owner: Option<ProcessId>,
+    pub(crate) registration: Registration,
+    /// Known by id, because its name has left or entered this process.
+    pub(crate) named: bool,
+    /// The owner was asked for the value.
+    pub(crate) wanted: bool,
+    /// Somebody outside wants to hear when it is ready.
+    pub(crate) watched: bool,
+    /// Order of completion.
+    pub(crate) stamp: u64,
+    pub(crate) content: Option<Content>,
+    pub(crate) dependents: SmallVec<[TaskKey; 2]>,
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+impl Object {
+    pub(crate) fn new(id: ObjectId, owner: Option<ProcessId>) -> Self {
+        Self {
+            id,
+            refs: 1,
+            owner,
+            registration: Registration::Unknown,
+            named: false,
+            wanted: false,
+            watched: false,
+            stamp: 0,
+            content: None,
+            dependents: SmallVec::new(),
+            rare: None,
+        }
+    }
+
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}
+
+impl Owner {
+    /// Makes an object of ours that already has its value, counted once.
+    /// `contained` are references inside it; it takes over one count of each.
+    pub fn put(&mut self, id: ObjectId, content: Content, contained: Vec<ObjectKey>) -> ObjectKey {
+        let mut object = Object::new(id, None);
+        object.content = Some(content);
+        self.stamp += 1;
+        object.stamp = self.stamp;
+        if !contained.is_empty() {
+            object.rare().contained = contained;
+        }
+        self.insert(object)
+    }
+
+    pub(crate) fn insert(&mut self, object: Object) -> ObjectKey {
+        ObjectKey(self.objects.insert(object) as u32)
+    }
+
+    /// The id of an object.
+    pub fn id_of(&self, key: ObjectKey) -> ObjectId {
+        self.objects[key.index()].id
+    }
+
+    /// The content of an object, if it has one yet.
+    pub fn content(&self, key: ObjectKey) -> Option<&Content> {
+        self.objects[key.index()].content.as_ref()
+    }
+
+    /// When an object was completed, in order; `None` while it is not.
+    pub fn completed(&self, key: ObjectKey) -> Option<u64> {
+        let object = &self.objects[key.index()];
+        object.content.as_ref().map(|_| object.stamp)
+    }
+
+    /// The references inside an object.
+    pub fn contained(&self, key: ObjectKey) -> &[ObjectKey] {
+        self.objects[key.index()]
+            .rare
+            .as_ref()
+            .map_or(&[], |rare| &rare.contained)
+    }
+
+    /// Counts once more on an object.
+    pub fn add_ref(&mut self, key: ObjectKey) {
+        self.objects[key.index()].refs += 1;
+    }
+
+    /// Counts once less; frees what nothing counts on any more.
+    pub fn drop_ref(&mut self, key: ObjectKey, out: &mut impl Outbox) {
+        let object = &mut self.objects[key.index()];
+        object.refs -= 1;
+        if object.refs == 0 {
+            self.free_if_unused(key, out);
+        }
+    }
+
+    /// Asks to be told of the object's completion through [`Outbox::object_ready`].
+    /// `false`: it is complete already.
+    pub fn watch(&mut self, key: ObjectKey, out: &mut impl Outbox) -> bool {
+        self.want(key, out);
+        let object = &mut self.objects[key.index()];
+        object.watched = object.content.is_none();
+        object.watched
+    }
+
+    /// Makes sure that an object that others make or know is on its way to us.
+    pub fn want(&mut self, key: ObjectKey, out: &mut impl Outbox) {
+        let object = &mut self.objects[key.index()];
+        if let (Some(owner), None, false) = (object.owner, &object.content, object.wanted) {
+            object.wanted = true;
+            out.send(owner, &Frame::WantObject(object.id));
+        }
+    }
+
+    /// Gives an object its content and tells everyone who waits for it.
+    pub(crate) fn complete(&mut self, key: ObjectKey, content: Content, out: &mut impl Outbox) {
+        self.stamp += 1;
+        let object = &mut self.objects[key.index()];
+        if object.content.is_some() {
+            return;
+        }
+        object.content = Some(content);
+        object.stamp = self.stamp;
+        if std::mem::take(&mut object.watched) {
+            out.object_ready(key);
+        }
+        let dependents = std::mem::take(&mut object.dependents);
+        let waiters = match &mut object.rare {
+            Some(rare) => std::mem::take(&mut rare.remote_waiters),
+            None => Vec::new(),
+        };
+        for waiter in waiters {
+            self.send_value(waiter, key, out);
+        }
+        for task in dependents {
+            self.argument_ready(task, out);
+        }
+    }
+
+    /// Sends an object's value, with the names of what it contains, to a borrower.
+    pub(crate) fn send_value(&mut self, peer: ProcessId, key: ObjectKey, out: &mut impl Outbox) {
+        let contained = self.names_of_contained(key);
+        let object = &self.objects[key.index()];
+        let body = object
+            .content
+            .as_ref()
+            .expect("sent when complete")
+            .as_body();
+        out.send(peer, &Frame::Object(object.id, Value { body, contained }));
+    }
+
+    /// The names of what an object contains, now known to the world.
+    pub(crate) fn names_of_contained(&mut self, key: ObjectKey) -> Vec<RefName> {
+        let count = self.contained(key).len();
+        (0..count)
+            .map(|index| self.name(self.contained(key)[index]))
+            .collect()
+    }
+
+    /// The name of an object for another process. From now on it is known by id.
+    pub fn name(&mut self, key: ObjectKey) -> RefName {
+        let this = self.process;
+        let object = &mut self.objects[key.index()];
+        let name = RefName {
+            id: object.id,
+            owner: object.owner.unwrap_or(this),
+        };
+        if !object.named {
+            object.named = true;
+            self.by_id.insert(object.id, key);
+        }
+        name
+    }
+
+    /// Frees an object that nothing in this process and no borrower counts on.
+    pub(crate) fn free_if_unused(&mut self, key: ObjectKey, out: &mut impl Outbox) {
+        let mut unused = SmallVec::<[ObjectKey; 4]>::from_slice(&[key]);
+        while let Some(key) = unused.pop() {
+            let object = &self.objects[key.index()];
+            let held = object.refs > 0
+                || object.rare.as_ref().is_some_and(|rare| {
+                    !rare.borrowers.is_empty() || rare.unsettled > 0 || !rare.settles.is_empty()
+                });
+            if held {
+                continue;
+            }
+            let object = self.objects.remove(key.index());
+            if object.named {
+                self.by_id.remove(&object.id);
+            }
+            match object.owner {
+                Some(owner) if object.registration != Registration::Unknown => {
+                    out.send(owner, &Frame::Release(object.id));
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(Content::Stored { offset, .. }) = object.content {
+                        out.free_extent(offset);
+                    }
+                    self.forget_actor_if_handle(object.id, out);
+                }
+            }
+            for inner in object.rare.map(|rare| rare.contained).unwrap_or_default() {
+                let object = &mut self.objects[inner.index()];
+                object.refs -= 1;
+                if object.refs == 0 {
+                    unused.push(inner);
+                }
+            }
+        }
+    }
+}

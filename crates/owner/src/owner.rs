@@ -1,0 +1,169 @@
+//! The state that objects, tasks, leases and actors share.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use oxiray_ids::{ActorId, ObjectId, ProcessId};
+use oxiray_wire::frame::{self, Frame};
+use slab::Slab;
+
+use crate::actor::Actor;
+use crate::lease::{Duration, Lease, Shape};
+use crate::object::{Object, ObjectKey};
+use crate::task::{Place, Task};
+
+/// What the owner wants done. Calls are made in the order in which they must take effect.
+pub trait Outbox {
+    /// Sends a task; if `claimable`, under a number that [`Self::take_back`] understands.
+    fn push_task(&mut self, peer: ProcessId, task: frame::Task<'_>, claimable: bool) -> u64;
+    /// Takes a pushed task back; `false`: its worker has begun it.
+    fn take_back(&mut self, peer: ProcessId, number: u64) -> bool;
+    /// Sends anything else to another process. To one that is gone: nothing.
+    fn send(&mut self, peer: ProcessId, frame: &Frame<'_>);
+    /// Tells the node how many leases of a shape have been asked for in all.
+    fn set_demand(&mut self, shape: u32, requested_total: u64);
+    /// Gives a lease back to the node.
+    fn return_lease(&mut self, lease: u64);
+    /// Gives an extent of the arena back.
+    fn free_extent(&mut self, offset: u64);
+    /// A watched object is complete.
+    fn object_ready(&mut self, key: ObjectKey);
+    /// Asks the control service to make an actor.
+    fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>);
+    /// Asks the control service to end an actor.
+    fn kill_actor(&mut self, actor: ActorId);
+}
+
+pub(crate) type Held<T> = HashMap<(ProcessId, u64), T, RandomState>;
+
+/// Everything that one process owns, borrows and has under way.
+pub struct Owner {
+    pub(crate) process: ProcessId,
+    pub(crate) now: u64,
+    pub(crate) objects: Slab<Object>,
+    pub(crate) by_id: HashMap<ObjectId, ObjectKey, RandomState>,
+    pub(crate) stamp: u64,
+    pub(crate) tasks: Slab<Task>,
+    pub(crate) attempts: u32,
+    pub(crate) functions: Vec<Duration>,
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) leases: Slab<Lease>,
+    pub(crate) actors: HashMap<ActorId, Actor, RandomState>,
+    /// References that we hold for a worker until it has registered with their owners.
+    pub(crate) held_for_args: Held<Vec<ObjectKey>>,
+    /// References that we returned, until the submitter has registered with their owners.
+    pub(crate) handed_over: Held<Vec<ObjectKey>>,
+    /// Registrations under way for arguments that we retained.
+    pub(crate) settling_args: Held<u32>,
+    /// Registrations under way for returns that we received.
+    pub(crate) settling_returns: Held<u32>,
+}
+
+impl Owner {
+    /// An empty state for process `process`.
+    pub fn new(process: ProcessId) -> Self {
+        Self {
+            process,
+            now: 0,
+            objects: Slab::new(),
+            by_id: HashMap::default(),
+            stamp: 0,
+            tasks: Slab::new(),
+            attempts: 0,
+            functions: Vec::new(),
+            shapes: Vec::new(),
+            leases: Slab::new(),
+            actors: HashMap::default(),
+            held_for_args: HashMap::default(),
+            handed_over: HashMap::default(),
+            settling_args: HashMap::default(),
+            settling_returns: HashMap::default(),
+        }
+    }
+
+    /// The time, in nanoseconds, for whatever is called next.
+    pub fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A process is gone, and everything it had sent has been read.
+    pub fn on_process_died(
+        &mut self,
+        peer: ProcessId,
+        out_of_memory: bool,
+        message: &str,
+        out: &mut impl Outbox,
+    ) {
+        let failure = Self::crash(out_of_memory, message);
+        self.end_leases_at(peer, &failure, out);
+        self.forget_borrower(peer, out);
+    }
+
+    /// How many objects and tasks there are.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.objects.len(), self.tasks.len())
+    }
+
+    /// Whether anything is under way that an answer may come for.
+    pub fn has_leases(&self) -> bool {
+        !self.leases.is_empty()
+    }
+
+    /// Checks the invariants of this crate; for tests and debug builds.
+    pub fn validate(&self) {
+        let mut seen = vec![0u32; self.tasks.capacity().max(1)];
+        for shape in &self.shapes {
+            for key in &shape.ready {
+                assert_eq!(self.tasks[key.0 as usize].place, Place::Ready, "O-2");
+                seen[key.0 as usize] += 1;
+            }
+            for index in &shape.leases {
+                assert!(
+                    self.leases.contains(*index),
+                    "O-4: a shape lists a lease that is gone"
+                );
+            }
+        }
+        for (index, lease) in &self.leases {
+            assert!(
+                self.shapes[lease.shape as usize].leases.contains(&index),
+                "O-4"
+            );
+            for flight in &lease.in_flight {
+                assert_eq!(
+                    self.tasks[flight.task.0 as usize].place,
+                    Place::Leased(index),
+                    "O-4"
+                );
+                seen[flight.task.0 as usize] += 1;
+            }
+        }
+        for actor in self.actors.values() {
+            for key in &actor.queue {
+                let place = self.tasks[key.0 as usize].place;
+                assert!(matches!(place, Place::Ready | Place::Waiting(_)), "O-2");
+                seen[key.0 as usize] += 1;
+            }
+            for key in &actor.at_actor {
+                assert_eq!(self.tasks[key.0 as usize].place, Place::AtActor, "O-2");
+                seen[key.0 as usize] += 1;
+            }
+        }
+        for (index, task) in &self.tasks {
+            match task.place {
+                Place::Waiting(missing) => assert!(missing > 0 && seen[index] <= 1, "O-2"),
+                Place::AtActor => assert!(seen[index] <= 1, "O-2"),
+                Place::Ready | Place::Leased(_) => assert_eq!(seen[index], 1, "O-2"),
+            }
+        }
+        for (index, object) in &self.objects {
+            let held = object.refs > 0
+                || object.rare.as_ref().is_some_and(|rare| {
+                    !rare.borrowers.is_empty() || rare.unsettled > 0 || !rare.settles.is_empty()
+                });
+            assert!(held, "O-3: object {index} is held by nothing");
+            if object.named {
+                assert_eq!(self.by_id.get(&object.id), Some(&ObjectKey(index as u32)));
+            }
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Tasks from submission to their one end.
+
+use std::sync::Arc;
+
+use oxiray_ids::{ActorId, FunctionId, ProcessId, TaskId};
+use oxiray_wire::frame::{self, Answer, FailureCode, Frame, Outcome, Value};
+use smallvec::SmallVec;
+
+use crate::object::{Content, Object, ObjectKey, SmallBytes};
+use crate::owner::{Outbox, Owner};
+
+/// Names a task of this process, until it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TaskKey(pub(crate) u32);
+
+/// What a task calls.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A function, on any worker of a shape.
+    Function {
+        /// Its hash.
+        function: FunctionId,
+        /// Its place in the table of durations: see [`Owner::function`].
+        stats: u32,
+        /// Its shape: see [`Owner::shape`].
+        shape: u32,
+    },
+    /// A method of an actor.
+    Method {
+        /// The actor.
+        actor: ActorId,
+    },
+    /// The constructor of an actor of ours.
+    Constructor {
+        /// The actor.
+        actor: ActorId,
+        /// Its class.
+        class: FunctionId,
+    },
+}
+
+/// A task to submit. It takes over one count of every reference in it.
+#[derive(Clone, Debug)]
+pub struct TaskSpec {
+    /// The task.
+    pub id: TaskId,
+    /// What it calls.
+    pub target: Target,
+    /// Given name of the task, or name of the method.
+    pub name: Arc<str>,
+    /// How many values it returns.
+    pub num_returns: u32,
+    /// Serialised arguments, with places for `refs`.
+    pub args: SmallBytes,
+    /// References whose values are arguments.
+    pub refs: SmallVec<[ObjectKey; 2]>,
+    /// References inside arguments, handle of the actor included.
+    pub nested: SmallVec<[ObjectKey; 1]>,
+    /// How often it may be run again; negative: for ever.
+    pub retries: i32,
+}
+
+/// Where a task is (O-2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Arguments are missing, so many.
+    Waiting(u32),
+    /// In a shape's or an actor's queue.
+    Ready,
+    /// On a lease.
+    Leased(usize),
+    /// At its actor.
+    AtActor,
+}
+
+pub(crate) struct Task {
+    pub(crate) spec: TaskSpec,
+    pub(crate) returns: SmallVec<[ObjectKey; 1]>,
+    pub(crate) place: Place,
+    /// Distinguishes attempts: an answer to an earlier one is not for this one.
+    pub(crate) attempt: u32,
+}
+
+impl Owner {
+    /// Takes a task: its returns, each counted once for the caller.
+    pub fn submit(&mut self, spec: TaskSpec, out: &mut impl Outbox) -> SmallVec<[ObjectKey; 1]> {
+        let returns: SmallVec<[ObjectKey; 1]> = (1..=spec.num_returns)
+            .map(|index| {
+                let mut object = Object::new(spec.id.object(index), None);
+                object.refs = 2; // the caller's and the task's own
+                self.insert(object)
+            })
+            .collect();
+        let missing = spec
+            .refs
+            .iter()
+            .filter(|key| self.content(**key).is_none())
+            .count() as u32;
+        let place = if missing > 0 {
+            Place::Waiting(missing)
+        } else {
+            Place::Ready
+        };
+        let task = Task {
+            spec,
+            returns: returns.clone(),
+            place,
+            attempt: 0,
+        };
+        let key = TaskKey(self.tasks.insert(task) as u32);
+        if missing > 0 {
+            for index in 0..self.tasks[key.0 as usize].spec.refs.len() {
+                let argument = self.tasks[key.0 as usize].spec.refs[index];
+                if self.content(argument).is_none() {
+                    self.objects[argument.index()].dependents.push(key);
+                    self.want(argument, out);
+                }
+            }
+        }
+        match self.tasks[key.0 as usize].spec.target {
+            Target::Function { shape, .. } if missing == 0 => self.enqueue(key, shape, out),
+            Target::Function { .. } => {}
+            Target::Method { actor } => self.enqueue_call(key, actor, out),
+            Target::Constructor { .. } if missing == 0 => self.construct(key, out),
+            Target::Constructor { .. } => {}
+        }
+        returns
+    }
+
+    /// One more argument of `key` has its content.
+    pub(crate) fn argument_ready(&mut self, key: TaskKey, out: &mut impl Outbox) {
+        let Some(task) = self.tasks.get_mut(key.0 as usize) else {
+            return;
+        };
+        let Place::Waiting(missing) = &mut task.place else {
+            return;
+        };
+        *missing -= 1;
+        if *missing > 0 {
+            return;
+        }
+        task.place = Place::Ready;
+        match task.spec.target {
+            Target::Function { shape, .. } => self.enqueue(key, shape, out),
+            Target::Method { actor } => self.push_calls(actor, out),
+            Target::Constructor { .. } => self.construct(key, out),
+        }
+    }
+
+    /// The failure of an argument, which is then the task's own.
+    pub(crate) fn failed_argument(&self, key: TaskKey) -> Option<Content> {
+        let task = &self.tasks[key.0 as usize];
+        task.spec
+            .refs
+            .iter()
+            .find_map(|argument| match self.content(*argument) {
+                Some(failed @ Content::Failed(_)) => Some(failed.clone()),
+                _ => None,
+            })
+    }
+
+    /// Sends a task to `peer`; its number in the claims of that channel.
+    pub(crate) fn push(
+        &mut self,
+        key: TaskKey,
+        peer: ProcessId,
+        devices: Vec<u32>,
+        claimable: bool,
+        out: &mut impl Outbox,
+    ) -> u64 {
+        self.with_frame(key, devices, |frame| out.push_task(peer, frame, claimable))
+    }
+
+    /// Builds the frame of a new attempt of a task.
+    pub(crate) fn with_frame<R>(
+        &mut self,
+        key: TaskKey,
+        devices: Vec<u32>,
+        send: impl FnOnce(frame::Task<'_>) -> R,
+    ) -> R {
+        self.attempts = self.attempts.wrapping_add(1);
+        self.tasks[key.0 as usize].attempt = self.attempts;
+        let mut nested = Vec::new();
+        let mut contained = Vec::new();
+        // Names first: making them changes the tables that the values borrow from.
+        let spec = &self.tasks[key.0 as usize].spec;
+        if !spec.refs.is_empty() || !spec.nested.is_empty() {
+            let refs = spec.refs.clone();
+            let inner = spec.nested.clone();
+            for argument in &refs {
+                if matches!(self.content(*argument), Some(Content::Stored { .. })) {
+                    nested.push(self.name(*argument));
+                }
+                contained.push(self.names_of_contained(*argument));
+            }
+            nested.extend(inner.iter().map(|key| self.name(*key)));
+        }
+        let task = &self.tasks[key.0 as usize];
+        let values = task
+            .spec
+            .refs
+            .iter()
+            .zip(contained)
+            .map(|(argument, contained)| Value {
+                body: self
+                    .content(*argument)
+                    .expect("arguments are complete")
+                    .as_body(),
+                contained,
+            })
+            .collect();
+        let function = match task.spec.target {
+            Target::Function { function, .. } => function,
+            Target::Constructor { class, .. } => class,
+            Target::Method { .. } => FunctionId::NIL,
+        };
+        send(frame::Task {
+            token: u64::from(task.attempt) << 32 | u64::from(key.0),
+            number: 0,
+            id: task.spec.id,
+            function,
+            name: &task.spec.name,
+            num_returns: task.spec.num_returns,
+            devices,
+            args: &task.spec.args,
+            values,
+            nested,
+        })
+    }
+
+    fn task_of(&self, token: u64) -> Option<TaskKey> {
+        let key = TaskKey(token as u32);
+        let task = self.tasks.get(key.0 as usize)?;
+        (u64::from(task.attempt) == token >> 32).then_some(key)
+    }
+
+    /// A worker answered.
+    pub fn on_answer(&mut self, peer: ProcessId, answer: Answer<'_>, out: &mut impl Outbox) {
+        let Some(key) = self.task_of(answer.token) else {
+            // An answer to an attempt that was given up: what it hands over is let go.
+            if answer
+                .values
+                .iter()
+                .any(|value| !value.contained.is_empty())
+            {
+                out.send(peer, &Frame::SettledReturns(answer.token));
+            }
+            return;
+        };
+        let task = &self.tasks[key.0 as usize];
+        let place = task.place;
+        let actor = match task.spec.target {
+            Target::Method { actor } => Some(actor),
+            _ => None,
+        };
+        self.keep_for_borrower(peer, key, &answer);
+        if answer.outcome == Outcome::Retryable && self.retry(key, place, out) {
+            return;
+        }
+        let contents = answer
+            .values
+            .iter()
+            .map(|value| Content::from_body(&value.body))
+            .collect();
+        let contained = self.receive_contained(peer, &answer, out);
+        self.leave_place(key, place, Some(answer.ran_ns));
+        self.finish(key, contents, contained, out);
+        match place {
+            Place::Leased(lease) => self.dispatch_to(lease, out),
+            Place::AtActor => self.push_calls_after(actor, out),
+            Place::Waiting(_) | Place::Ready => {}
+        }
+    }
+
+    /// Puts a task that ran once back into its queue, if it may run again.
+    fn retry(&mut self, key: TaskKey, place: Place, out: &mut impl Outbox) -> bool {
+        let task = &mut self.tasks[key.0 as usize];
+        let Target::Function { shape, .. } = task.spec.target else {
+            return false;
+        };
+        if task.spec.retries == 0 {
+            return false;
+        }
+        task.spec.retries -= i32::from(task.spec.retries > 0);
+        self.leave_place(key, place, None);
+        self.requeue(key, shape);
+        self.dispatch(shape, out);
+        true
+    }
+
+    /// The worker of a running task is gone. `started`: it had begun.
+    pub(crate) fn on_lost(
+        &mut self,
+        key: TaskKey,
+        started: bool,
+        failure: &Content,
+        out: &mut impl Outbox,
+    ) {
+        let task = &mut self.tasks[key.0 as usize];
+        let Target::Function { shape, .. } = task.spec.target else {
+            unreachable!("only functions are leased")
+        };
+        if !started || task.spec.retries != 0 {
+            if started {
+                task.spec.retries -= i32::from(task.spec.retries > 0);
+            }
+            self.requeue(key, shape);
+        } else {
+            self.finish(key, vec![failure.clone()], Vec::new(), out);
+        }
+    }
+
+    /// Ends a task (O-1): a content each return, or one failure for all.
+    pub(crate) fn finish(
+        &mut self,
+        key: TaskKey,
+        contents: Vec<Content>,
+        mut contained: Vec<Vec<ObjectKey>>,
+        out: &mut impl Outbox,
+    ) {
+        let task = self.tasks.remove(key.0 as usize);
+        let whole = contents.len() == task.returns.len();
+        let mut contents = contents.into_iter();
+        let mut last = None;
+        for (index, object) in task.returns.into_iter().enumerate() {
+            let content = if whole {
+                contents.next()
+            } else {
+                last.take().or_else(|| contents.next())
+            };
+            let content = content.unwrap_or_else(|| {
+                Content::failed(FailureCode::System, "the worker returned too few values")
+            });
+            if !whole {
+                last = Some(content.clone());
+            }
+            if let Some(inner) = contained.get_mut(index).filter(|inner| !inner.is_empty()) {
+                self.objects[object.index()].rare().contained = std::mem::take(inner);
+            }
+            self.complete(object, content, out);
+            self.drop_ref(object, out);
+        }
+        for key in task.spec.refs.into_iter().chain(task.spec.nested) {
+            self.drop_ref(key, out);
+        }
+    }
+
+    /// Ends a task that never ran.
+    pub(crate) fn fail(&mut self, key: TaskKey, failure: Content, out: &mut impl Outbox) {
+        self.finish(key, vec![failure], Vec::new(), out);
+    }
+}
