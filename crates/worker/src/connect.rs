@@ -1,0 +1,225 @@
+//! How a driver starts a node service, how a worker finds it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use oxiray_channel::Bells;
+use oxiray_ids::{JobId, NodeId, ProcessId};
+use oxiray_sys::{packet, process};
+use oxiray_wire::VERSION;
+use oxiray_wire::control::{
+    Empty, NodeConfig, ProcessKind, Register, Registered, ToNode, from_node, to_node,
+};
+use prost::Message;
+
+use crate::arena::Arena;
+use crate::control;
+use crate::events::EventLog;
+use crate::executor::Executor;
+use crate::io::Io;
+use crate::pump;
+use crate::runtime::{Identity, Runtime};
+
+/// Descriptor at which the node service finds its driver.
+const DRIVER_FD: i32 = 3;
+
+/// Why a session could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program could not be run.
+    #[error("cannot run the node service {program}: {error}")]
+    Spawn {
+        /// Its path.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It ended before it answered.
+    #[error("the node service ended while starting: {0}")]
+    Died(String),
+    /// It said no.
+    #[error("the node service refused: {0}")]
+    Refused(String),
+    /// Sockets or shared memory failed.
+    #[error("cannot connect to the node service: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// How to start a node service for a driver.
+pub struct DriverConfig {
+    /// Path of `oxirayd`.
+    pub program: String,
+    /// How it is to be.
+    pub node: NodeConfig,
+}
+
+/// A driver's session: the node service it started and the threads that listen.
+pub struct DriverSession {
+    /// The driver's side of the engine.
+    pub runtime: Arc<Runtime>,
+    child: Child,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Starts a node service that lives as long as this process.
+pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
+    let (ours, theirs) = packet::pair()?;
+    let errors = Path::new(&config.node.session_dir).join("logs/oxirayd.err");
+    let mut command = Command::new(&config.program);
+    command
+        .args(["--driver-fd", &DRIVER_FD.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(&errors).map_or_else(|_| Stdio::null(), Stdio::from));
+    let mut child = process::spawn_detached(&mut command, theirs, DRIVER_FD).map_err(|error| {
+        StartError::Spawn {
+            program: config.program.clone(),
+            error,
+        }
+    })?;
+    let register = Register {
+        version: VERSION,
+        kind: ProcessKind::Driver as i32,
+        config: Some(config.node),
+    };
+    match register_at(ours, register, &[], true) {
+        Ok((runtime, threads)) => Ok(DriverSession {
+            runtime,
+            child,
+            threads,
+        }),
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            match error {
+                StartError::Died(_) => {
+                    let said = std::fs::read_to_string(&errors).unwrap_or_default();
+                    Err(StartError::Died(said.trim().to_owned()))
+                }
+                error => Err(error),
+            }
+        }
+    }
+}
+
+/// Connects a forked worker; `output` are the read ends of its two streams.
+pub fn start_worker(session: &Path, output: [OwnedFd; 2]) -> Result<Arc<Runtime>, StartError> {
+    let socket = packet::connect_to(&session.join("node.sock"))?;
+    let register = Register {
+        version: VERSION,
+        kind: ProcessKind::Worker as i32,
+        config: None,
+    };
+    let (runtime, _threads) = register_at(socket, register, &output, false)?;
+    Ok(runtime)
+}
+
+fn register_at(
+    socket: OwnedFd,
+    register: Register,
+    output: &[OwnedFd],
+    is_driver: bool,
+) -> Result<(Arc<Runtime>, Vec<JoinHandle<()>>), StartError> {
+    let message = ToNode::from(to_node::Body::Register(register)).encode_to_vec();
+    let fds: Vec<_> = output.iter().map(|fd| fd.as_fd()).collect();
+    if packet::send(&socket, &message, &fds).is_err() {
+        return Err(StartError::Died(String::new()));
+    }
+    let mut buffer = vec![0; packet::MAX_PACKET];
+    let (registered, fds) = match control::receive(&socket, &mut buffer) {
+        Some((from_node::Body::Registered(registered), fds)) => (registered, fds),
+        Some((from_node::Body::Stopped(reason), _)) => {
+            return Err(StartError::Refused(reason.text));
+        }
+        _ => return Err(StartError::Died(String::new())),
+    };
+    let runtime = Arc::new(build(registered, fds, socket.try_clone()?, is_driver)?);
+    let listener = {
+        let runtime = runtime.clone();
+        spawn("oxiray-control", move || control::run(&runtime, &socket))?
+    };
+    let pump = {
+        let runtime = runtime.clone();
+        spawn("oxiray-pump", move || pump::run(&runtime))?
+    };
+    Ok((runtime, vec![listener, pump]))
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(256 * 1024)
+        .spawn(body)
+}
+
+fn build(
+    registered: Registered,
+    fds: Vec<OwnedFd>,
+    socket: OwnedFd,
+    is_driver: bool,
+) -> Result<Runtime, StartError> {
+    let bad = || StartError::Refused("it answered something else than expected".to_owned());
+    let [bells, arena] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| bad())?;
+    let bells = Bells::map(bells)?;
+    let bell = bells.bell(registered.bell);
+    bell.reset();
+    let identity = Identity {
+        process: ProcessId(registered.process),
+        job: JobId::from_slice(&registered.job).ok_or_else(bad)?,
+        node: NodeId::from_slice(&registered.node).ok_or_else(bad)?,
+        namespace: registered.namespace,
+        is_driver,
+        preload: registered.preload,
+        session_dir: registered.session_dir,
+    };
+    let arena = Arena::map(arena, registered.store_size)?;
+    let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)));
+    Ok(Runtime::new(
+        Io::new(socket, bells),
+        bell,
+        arena,
+        identity,
+        executor,
+    ))
+}
+
+impl DriverSession {
+    /// Ends the session: returns when everything that workers printed is in the
+    /// logs and the node service has gone.
+    pub fn stop(mut self) {
+        self.runtime.leaving.store(true, Ordering::SeqCst);
+        self.runtime
+            .lock()
+            .io
+            .tell_node(to_node::Body::Stop(Empty {}));
+        let end = Instant::now() + control::STOP_WITHIN;
+        while !self.threads[0].is_finished() && Instant::now() < end {
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < end => {
+                    thread::sleep(std::time::Duration::from_millis(1));
+                }
+                Ok(None) => {
+                    let _ = self.child.kill();
+                    let _ = self.child.wait();
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.runtime.bell().ring();
+        self.runtime.pump.kick_if_deep();
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The thread that listens to the node service.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_owner::ActorEnd;
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_sys::{packet, process};
+use oxiray_wire::control::{
+    ActorPhase, ActorState, Allocate, ClusterView, FromNode, ProcessDied, Query, Topic, from_node,
+    to_node,
+};
+use parking_lot::{Condvar, Mutex};
+use prost::Message;
+
+use crate::runtime::{Runtime, State};
+
+/// Something for the driver's terminal.
+#[derive(Clone, Debug)]
+pub struct LogItem {
+    /// A sentence of the engine rather than what a worker printed.
+    pub is_warning: bool,
+    /// Who printed.
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+    /// To standard error.
+    pub is_error: bool,
+    /// Without line ends.
+    pub lines: Vec<String>,
+}
+
+/// Lines on their way to the driver's terminal.
+#[derive(Default)]
+pub struct Logs {
+    queue: Mutex<(VecDeque<LogItem>, bool)>,
+    changed: Condvar,
+}
+
+impl Logs {
+    fn push(&self, item: LogItem) {
+        self.queue.lock().0.push_back(item);
+        self.changed.notify_one();
+    }
+
+    /// No more will come.
+    pub(crate) fn close(&self) {
+        self.queue.lock().1 = true;
+        self.changed.notify_all();
+    }
+
+    /// Sleeps for the next item; `None` after the last.
+    pub fn next(&self) -> Option<LogItem> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(item) = queue.0.pop_front() {
+                return Some(item);
+            }
+            if queue.1 {
+                return None;
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+}
+
+enum Reply {
+    Extent(Result<u64, String>),
+    View(Box<ClusterView>),
+}
+
+/// Answers of the node service to questions of this process.
+#[derive(Default)]
+pub struct Replies {
+    next: AtomicU64,
+    arrived: Mutex<(HashMap<u64, Reply>, bool)>,
+    changed: Condvar,
+}
+
+impl Replies {
+    fn put(&self, request: u64, reply: Reply) {
+        self.arrived.lock().0.insert(request, reply);
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        self.arrived.lock().1 = true;
+        self.changed.notify_all();
+    }
+
+    fn take(&self, request: u64) -> Option<Reply> {
+        let mut arrived = self.arrived.lock();
+        loop {
+            if let Some(reply) = arrived.0.remove(&request) {
+                return Some(reply);
+            }
+            if arrived.1 {
+                return None;
+            }
+            self.changed.wait(&mut arrived);
+        }
+    }
+}
+
+impl Runtime {
+    /// Room for `size` bytes in the arena.
+    pub fn allocate(&self, size: u64) -> Result<u64, String> {
+        let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
+        self.lock()
+            .io
+            .tell_node(to_node::Body::Allocate(Allocate { request, size }));
+        match self.replies.take(request) {
+            Some(Reply::Extent(extent)) => extent,
+            _ => Err("the session has ended".to_owned()),
+        }
+    }
+
+    /// The cluster as it is now.
+    pub fn cluster_view(&self) -> Option<ClusterView> {
+        let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
+        let topic = Topic::Cluster as i32;
+        self.lock()
+            .io
+            .tell_node(to_node::Body::Query(Query { request, topic }));
+        match self.replies.take(request) {
+            Some(Reply::View(view)) => Some(*view),
+            _ => None,
+        }
+    }
+}
+
+/// Receives the next message of the node service.
+pub(crate) fn receive(
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+) -> Option<(from_node::Body, Vec<OwnedFd>)> {
+    loop {
+        let (len, fds) = packet::receive(socket, buffer).ok()??;
+        // A message of a later version that we do not know is none of our business.
+        if let Ok(FromNode { body: Some(body) }) = FromNode::decode(&buffer[..len]) {
+            return Some((body, fds));
+        }
+    }
+}
+
+/// Runs until the connection ends.
+pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
+    process::block_signals_in_this_thread();
+    let mut buffer = vec![0; packet::MAX_PACKET];
+    while let Some((body, fds)) = receive(socket, &mut buffer) {
+        if let from_node::Body::Stopped(_) = body {
+            break;
+        }
+        handle(runtime, body, fds);
+    }
+    let expected = runtime.leaving.load(Ordering::SeqCst);
+    if !runtime.identity.is_driver {
+        // A worker without its node service has no reason to be.
+        process::exit_now(0);
+    }
+    let reason = if expected {
+        "the session has been shut down"
+    } else {
+        "the node service (oxirayd) has ended unexpectedly"
+    };
+    runtime.lock().stopped = Some(reason.to_owned());
+    runtime.logs.close();
+    runtime.replies.close();
+    runtime.bell().ring();
+}
+
+fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
+    use from_node::Body;
+    match body {
+        Body::Allocated(allocated) => {
+            let extent = match allocated.refused.is_empty() {
+                true => Ok(allocated.offset),
+                false => Err(allocated.refused),
+            };
+            return runtime
+                .replies
+                .put(allocated.request, Reply::Extent(extent));
+        }
+        Body::ClusterView(view) => {
+            return runtime
+                .replies
+                .put(view.request, Reply::View(Box::new(view)));
+        }
+        Body::Log(log) => {
+            return runtime.logs.push(LogItem {
+                is_warning: false,
+                name: log.name,
+                pid: log.pid,
+                is_error: log.is_error,
+                lines: log.lines,
+            });
+        }
+        Body::Warning(warning) => {
+            return runtime.logs.push(LogItem {
+                is_warning: true,
+                name: String::new(),
+                pid: 0,
+                is_error: true,
+                lines: vec![warning.text],
+            });
+        }
+        body => {
+            let state = &mut *runtime.lock();
+            state.owner.set_now(monotonic_ns());
+            change_state(state, body, fds);
+            state.collect_watched();
+            state.io.wake_peers();
+        }
+    }
+    runtime.bell().ring();
+}
+
+fn change_state(state: &mut State, body: from_node::Body, fds: Vec<OwnedFd>) {
+    use from_node::Body;
+    match body {
+        Body::Granted(granted) => {
+            let devices = granted
+                .devices
+                .into_iter()
+                .flat_map(|devices| devices.ids)
+                .collect();
+            let worker = ProcessId(granted.worker);
+            let shape = granted.shape_key as u32;
+            state
+                .owner
+                .on_granted(shape, granted.lease, worker, devices, &mut state.io);
+        }
+        Body::Reclaim(_) => state.owner.on_reclaim(&mut state.io),
+        Body::ChannelOpened(opened) => {
+            if let Some(file) = fds.into_iter().next() {
+                state.io.open(&opened, file);
+                state.drain_peer(ProcessId(opened.peer));
+            }
+        }
+        Body::ProcessDied(died) => on_process_died(state, &died),
+        Body::StartActor(start) => state.executor.start = Some(start),
+        Body::ActorState(actor) => on_actor_state(state, actor),
+        Body::Exit(_) => state.executor.exit = true,
+        _ => {}
+    }
+}
+
+fn on_process_died(state: &mut State, died: &ProcessDied) {
+    let peer = ProcessId(died.process);
+    state.drain_peer(peer);
+    state.io.close(peer);
+    state.executor.forget(peer);
+    let mut message = format!("the worker process {} died: {}", died.pid, died.reason);
+    if !died.last_lines.is_empty() {
+        message.push_str("\nThe last lines it printed:\n");
+        died.last_lines
+            .iter()
+            .for_each(|line| message.push_str(&format!("    {line}\n")));
+    }
+    state
+        .owner
+        .on_process_died(peer, died.out_of_memory, message.trim_end(), &mut state.io);
+    state.io.forget_link(peer);
+}
+
+fn on_actor_state(state: &mut State, message: ActorState) {
+    let Some(actor) = ActorId::from_slice(&message.actor) else {
+        return;
+    };
+    match ActorPhase::try_from(message.phase) {
+        Ok(ActorPhase::Alive) => {
+            state
+                .owner
+                .on_actor_alive(actor, ProcessId(message.process), &mut state.io);
+        }
+        Ok(ActorPhase::Dead) => {
+            // What it had answered before it died still counts.
+            if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
+                state.drain_peer(peer);
+            }
+            let end = ActorEnd {
+                reason: message.reason,
+                creation_error: message.creation_error,
+            };
+            state.owner.on_actor_dead(actor, end, &mut state.io);
+        }
+        Ok(ActorPhase::Pending) | Err(_) => {}
+    }
+}
+
+/// How long a driver waits for the node service to say that everything has stopped.
+pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(3);

@@ -1,0 +1,356 @@
+//! Tasks that others pushed to this process.
+
+use std::collections::VecDeque;
+use std::thread::ThreadId;
+
+use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
+use oxiray_owner::{ObjectKey, Outbox};
+use oxiray_sys::clock::{monotonic_ns, wall_ns};
+use oxiray_wire::control::{self, StartActor, to_node};
+use oxiray_wire::frame::{Answer, Frame, Outcome, Task, Value};
+
+use crate::events::EventLog;
+use crate::runtime::{Runtime, State, Waited};
+
+/// Answers are told at least this often while more work waits.
+const TELL_EVERY_NS: u64 = 200_000;
+
+struct Queued {
+    peer: ProcessId,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// What the main thread of a worker is to do next.
+pub enum Work {
+    /// Run a task.
+    Task(Execution),
+    /// Become an actor.
+    StartActor(StartActor),
+    /// Exit, for this reason.
+    Exit(String),
+}
+
+/// A task taken, until it is answered.
+pub struct Execution {
+    /// Who pushed it.
+    pub giver: ProcessId,
+    /// Its frame, checked to decode.
+    bytes: Vec<u8>,
+    /// References that came with it.
+    held: Vec<ObjectKey>,
+    token: u64,
+    started: u64,
+    started_wall: u64,
+    /// The task.
+    pub id: TaskId,
+}
+
+impl Execution {
+    /// The task's frame.
+    pub fn task(&self) -> Task<'_> {
+        match Frame::decode(&self.bytes) {
+            Ok(Frame::Task(task)) => task,
+            _ => unreachable!("checked when it was taken"),
+        }
+    }
+
+    /// The references that came with it: of stored values, then nested ones.
+    pub fn held(&self) -> &[ObjectKey] {
+        &self.held
+    }
+}
+
+/// The work of this process.
+pub struct Executor {
+    queue: VecDeque<Queued>,
+    running: Option<ProcessId>,
+    thread: Option<ThreadId>,
+    /// Become this, once.
+    pub(crate) start: Option<StartActor>,
+    /// The node wants us gone when idle.
+    pub(crate) exit: bool,
+    /// Nobody holds a handle of our actor.
+    pub(crate) unreferenced: bool,
+    /// When owners were last told of answers.
+    told: u64,
+    /// What ran.
+    pub events: EventLog,
+}
+
+impl Executor {
+    pub(crate) fn new(events: EventLog) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            running: None,
+            thread: None,
+            start: None,
+            exit: false,
+            unreferenced: false,
+            told: 0,
+            events,
+        }
+    }
+
+    pub(crate) fn push(&mut self, peer: ProcessId, number: u64, bytes: &[u8]) {
+        self.queue.push_back(Queued {
+            peer,
+            number,
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    /// Nobody waits for these any more.
+    pub(crate) fn forget(&mut self, peer: ProcessId) {
+        self.queue.retain(|queued| queued.peer != peer);
+    }
+
+    /// How the calling thread, about to sleep, lends the CPUs of its task.
+    pub(crate) fn lend(&self) -> Lend {
+        let runs = self.running.is_some() && self.thread == Some(std::thread::current().id());
+        if runs {
+            Lend::Pending { due: false }
+        } else {
+            Lend::None
+        }
+    }
+}
+
+/// Whether a waiting thread has lent the CPUs of its task.
+pub(crate) enum Lend {
+    /// It runs no task.
+    None,
+    /// Not yet: most waits are short.
+    Pending { due: bool },
+    /// Yes, and these were told.
+    Lent(Vec<ProcessId>),
+}
+
+impl Lend {
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self, Lend::Pending { .. })
+    }
+
+    pub(crate) fn time_is_up(&mut self) {
+        if let Lend::Pending { due } = self {
+            *due = true;
+        }
+    }
+
+    pub(crate) fn advance(&mut self, state: &mut State) {
+        if !matches!(self, Lend::Pending { due: true }) {
+            return;
+        }
+        state
+            .io
+            .tell_node(to_node::Body::Blocked(control::Empty {}));
+        let queued = state.executor.queue.iter().map(|queued| queued.peer);
+        let mut told: Vec<ProcessId> = queued.chain(state.executor.running).collect();
+        told.sort_unstable();
+        told.dedup();
+        told.iter()
+            .for_each(|peer| state.io.send(*peer, &Frame::Blocked));
+        state.io.wake_peers();
+        *self = Lend::Lent(told);
+    }
+
+    pub(crate) fn end(self, state: &mut State) {
+        if let Lend::Lent(told) = self {
+            state
+                .io
+                .tell_node(to_node::Body::Unblocked(control::Empty {}));
+            told.iter()
+                .for_each(|peer| state.io.send(*peer, &Frame::Unblocked));
+            state.io.wake_peers();
+        }
+    }
+}
+
+impl Runtime {
+    /// Says that the calling thread is the one that runs tasks.
+    pub fn run_tasks_here(&self) {
+        self.lock().executor.thread = Some(std::thread::current().id());
+    }
+
+    /// Work, if there is some now.
+    pub fn take_work(&self) -> Option<Work> {
+        let mut work = None;
+        self.look(|state| {
+            work = next_work(state);
+            work.is_some()
+        });
+        work
+    }
+
+    /// Sleeps until there is work, at most until `deadline`.
+    pub fn next_work(
+        &self,
+        deadline: Option<u64>,
+        interrupted: impl FnMut() -> bool,
+    ) -> Result<Work, Waited> {
+        let mut work = None;
+        let waited = self.wait_until(deadline, interrupted, |state| {
+            work = next_work(state);
+            work.is_some()
+        });
+        work.ok_or(waited)
+    }
+
+    /// Asks `giver` for a function and sleeps until it is here.
+    pub fn fetch_function(
+        &self,
+        giver: ProcessId,
+        id: FunctionId,
+    ) -> Result<std::sync::Arc<[u8]>, String> {
+        {
+            let state = &mut *self.lock();
+            if let Some(payload) = state.arrived.get(&id) {
+                return Ok(payload.clone());
+            }
+            state.io.send(giver, &Frame::WantFunction(id));
+        }
+        loop {
+            let mut payload = None;
+            match self.wait_until(
+                None,
+                || false,
+                |state| {
+                    payload = state.arrived.get(&id).cloned();
+                    payload.is_some()
+                },
+            ) {
+                Waited::Done => return payload.ok_or_else(|| "no payload".to_owned()),
+                Waited::Stopped(reason) => return Err(reason),
+                Waited::Interrupted | Waited::TimedOut => {}
+            }
+        }
+    }
+
+    /// Answers a task. `contained` are the references inside each value.
+    pub fn answer(
+        &self,
+        execution: Execution,
+        name: &str,
+        outcome: Outcome,
+        values: &[(oxiray_owner::Content, Vec<ObjectKey>)],
+    ) {
+        let state = &mut *self.lock();
+        let now = monotonic_ns();
+        let ran_ns = now.saturating_sub(execution.started);
+        let Execution {
+            giver,
+            held,
+            token,
+            id,
+            started_wall,
+            ..
+        } = execution;
+        state.executor.events.record(name, id, started_wall, ran_ns);
+        state.executor.running = None;
+        let retained: Vec<ObjectId> = state.owner.end_task(giver, token, held, &mut state.io);
+        let mut handed_over = Vec::new();
+        let values = values
+            .iter()
+            .map(|(content, keys)| {
+                handed_over.extend_from_slice(keys);
+                let contained = keys.iter().map(|key| state.owner.name(*key)).collect();
+                Value {
+                    body: content.as_body(),
+                    contained,
+                }
+            })
+            .collect();
+        state.owner.hand_over(giver, token, handed_over);
+        state.io.send(
+            giver,
+            &Frame::Answer(Answer {
+                token,
+                outcome,
+                ran_ns,
+                values,
+                retained,
+            }),
+        );
+        // While more work waits here, the owner is told now and then only.
+        if state.executor.told + TELL_EVERY_NS < now {
+            state.executor.told = now;
+            state.io.wake_peers();
+        }
+    }
+
+    /// Tells the node how the constructor of our actor ended.
+    pub fn actor_created(&self, actor: ActorId, error: Vec<u8>) {
+        let created = control::ActorCreated {
+            actor: actor.0.to_vec(),
+            error,
+        };
+        self.lock()
+            .io
+            .tell_node(to_node::Body::ActorCreated(created));
+    }
+
+    /// Tells the node that this process is about to exit.
+    pub fn announce_exit(&self, reason: &str) {
+        let state = &mut *self.lock();
+        state.io.wake_peers();
+        state.io.tell_node(to_node::Body::Exiting(control::Text {
+            text: reason.to_owned(),
+        }));
+    }
+
+    /// The constructor of an actor, as the control service sent it.
+    pub fn begin_constructor(&self, start: &StartActor) -> Option<Execution> {
+        let state = &mut *self.lock();
+        let giver = ProcessId(start.creator);
+        begin(
+            state,
+            Queued {
+                peer: giver,
+                number: 0,
+                bytes: start.spec.clone(),
+            },
+        )
+    }
+}
+
+fn next_work(state: &mut State) -> Option<Work> {
+    if let Some(start) = state.executor.start.take() {
+        return Some(Work::StartActor(start));
+    }
+    while let Some(queued) = state.executor.queue.pop_front() {
+        // Its owner may have taken it back.
+        if !state.io.take(queued.peer, queued.number) {
+            continue;
+        }
+        if let Some(execution) = begin(state, queued) {
+            return Some(Work::Task(execution));
+        }
+    }
+    let reason = match () {
+        () if state.stopped.is_some() => "the session ended",
+        () if state.executor.exit => "idle worker no longer needed",
+        () if state.executor.unreferenced => "all handles of the actor are gone",
+        () => return None,
+    };
+    Some(Work::Exit(reason.to_owned()))
+}
+
+fn begin(state: &mut State, queued: Queued) -> Option<Execution> {
+    let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else {
+        return None;
+    };
+    let (token, id) = (task.token, task.id);
+    let contained = task.values.iter().flat_map(|value| value.contained.iter());
+    let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
+    let held = state.owner.begin_task(names.into_iter());
+    state.executor.running = Some(queued.peer);
+    Some(Execution {
+        giver: queued.peer,
+        bytes: queued.bytes,
+        held,
+        token,
+        started: monotonic_ns(),
+        started_wall: wall_ns(),
+        id,
+    })
+}

@@ -1,0 +1,334 @@
+//! Frames out and in: the pure owner's outbox.
+//!
+//! A frame goes into the peer's ring at once if there is room, else it waits
+//! here in order. Waking the peer is apart from that: several frames share one
+//! wake-up. A frame larger than a ring takes is cut in pieces.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use oxiray_channel::{Bells, Link, MAX_FRAME};
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_owner::{ObjectKey, Outbox};
+use oxiray_sys::packet;
+use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
+use oxiray_wire::frame::{self, Frame};
+use prost::Message;
+
+/// First byte of a piece that more pieces follow, and of the last piece.
+const PIECE: u8 = 0xfe;
+const LAST_PIECE: u8 = 0xff;
+const PIECE_BYTES: usize = 64 * 1024;
+const _: () = assert!(PIECE_BYTES + 1 <= MAX_FRAME);
+
+#[derive(Default)]
+struct PeerState {
+    link: Option<Link>,
+    /// Frames that found no room, or no channel yet, in order.
+    waiting: VecDeque<Vec<u8>>,
+    /// Pieces of a large frame that is coming in.
+    assembling: Vec<u8>,
+    unwoken: bool,
+    dead: bool,
+}
+
+/// Frames that came in, one after the other in a buffer that is used again.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    bytes: Vec<u8>,
+    frames: Vec<(ProcessId, usize)>,
+}
+
+impl Inbox {
+    fn push(&mut self, peer: ProcessId, frame: &[u8]) {
+        self.bytes.extend_from_slice(frame);
+        self.frames.push((peer, self.bytes.len()));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ProcessId, &[u8])> {
+        let mut start = 0;
+        self.frames.iter().map(move |(peer, end)| {
+            let frame = &self.bytes[start..*end];
+            start = *end;
+            (*peer, frame)
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.frames.clear();
+        // A rare flood should not be remembered for ever.
+        self.bytes.shrink_to(1 << 20);
+    }
+}
+
+/// The channels and the control connection of this process.
+pub struct Io {
+    control: OwnedFd,
+    bells: Bells,
+    peers: HashMap<ProcessId, PeerState, RandomState>,
+    /// Which peers share a bit of our bell.
+    by_bit: HashMap<u32, Vec<ProcessId>, RandomState>,
+    unwoken: Vec<ProcessId>,
+    scratch: Vec<u8>,
+    shapes: Vec<Shape>,
+    freed: Vec<u64>,
+    /// Objects whose completion somebody asked to hear of.
+    pub(crate) ready: Vec<ObjectKey>,
+    /// What the node needs to know of actors that we create.
+    pub(crate) placements: HashMap<ActorId, control::CreateActor, RandomState>,
+}
+
+impl Io {
+    pub(crate) fn new(control: OwnedFd, bells: Bells) -> Self {
+        Self {
+            control,
+            bells,
+            peers: HashMap::default(),
+            by_bit: HashMap::default(),
+            unwoken: Vec::new(),
+            scratch: Vec::new(),
+            shapes: Vec::new(),
+            freed: Vec::new(),
+            ready: Vec::new(),
+            placements: HashMap::default(),
+        }
+    }
+
+    /// Sends a message to the node service. A lost node is noticed by the control thread.
+    pub fn tell_node(&self, body: to_node::Body) {
+        let _ = packet::send(&self.control, &ToNode::from(body).encode_to_vec(), &[]);
+    }
+
+    /// Remembers the next shape, in the order in which the owner numbers them.
+    pub(crate) fn add_shape(&mut self, shape: Shape) {
+        self.shapes.push(shape);
+    }
+
+    pub(crate) fn open(&mut self, opened: &ChannelOpened, file: OwnedFd) {
+        let bell = self.bells.bell(opened.peer_bell);
+        let Ok(link) = Link::map(file, opened.side as usize & 1, bell, opened.peer_index) else {
+            return;
+        };
+        let peer = ProcessId(opened.peer);
+        self.peers.entry(peer).or_default().link = Some(link);
+        self.by_bit.entry(opened.index).or_default().push(peer);
+        self.flush(peer);
+        self.wake_peers();
+    }
+
+    /// Forgets a dead process. What it had written must have been drained.
+    pub(crate) fn close(&mut self, peer: ProcessId) {
+        self.by_bit.retain(|_, peers| {
+            peers.retain(|other| *other != peer);
+            !peers.is_empty()
+        });
+        // The link stays until the last claim was looked at; then only the mark remains.
+        let state = self.peers.entry(peer).or_default();
+        state.dead = true;
+        state.waiting.clear();
+    }
+
+    pub(crate) fn forget_link(&mut self, peer: ProcessId) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.link = None;
+        }
+    }
+
+    /// Who may have set `bit` of our bell.
+    pub(crate) fn peers_at(&self, bit: u32) -> &[ProcessId] {
+        self.by_bit.get(&bit).map_or(&[], Vec::as_slice)
+    }
+
+    /// Reads every frame that `peer` has written into `inbox`.
+    pub(crate) fn receive(&mut self, peer: ProcessId, inbox: &mut Inbox) {
+        let Some(state) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        let Some(link) = &mut state.link else { return };
+        let assembling = &mut state.assembling;
+        let drained = link.drain(|bytes| match bytes.split_first() {
+            Some((&PIECE, piece)) => assembling.extend_from_slice(piece),
+            Some((&LAST_PIECE, piece)) => {
+                assembling.extend_from_slice(piece);
+                inbox.push(peer, assembling);
+                assembling.clear();
+            }
+            _ => inbox.push(peer, bytes),
+        });
+        if drained.is_err() {
+            // No correct peer does this. Its end is near; do not read on.
+            state.link = None;
+        }
+        self.flush(peer);
+    }
+
+    /// Whether a pushed task may still be taken; takes it.
+    pub(crate) fn take(&self, peer: ProcessId, number: u64) -> bool {
+        let link = self.peers.get(&peer).and_then(|state| state.link.as_ref());
+        number == 0 || link.is_some_and(|link| link.take(number))
+    }
+
+    fn send_scratch(&mut self, peer: ProcessId) {
+        let control = &self.control;
+        let state = self.peers.entry(peer).or_insert_with(|| {
+            let connect = to_node::Body::Connect(control::Peer { process: peer.0 });
+            let _ = packet::send(control, &ToNode::from(connect).encode_to_vec(), &[]);
+            PeerState::default()
+        });
+        if state.dead {
+            return;
+        }
+        let direct = match &mut state.link {
+            Some(link) if state.waiting.is_empty() && self.scratch.len() <= PIECE_BYTES => {
+                link.push(&[&self.scratch]).is_ok()
+            }
+            _ => false,
+        };
+        if !direct {
+            if self.scratch.len() <= PIECE_BYTES {
+                state.waiting.push_back(self.scratch.clone());
+            } else {
+                let mut pieces = self.scratch.chunks(PIECE_BYTES).peekable();
+                while let Some(piece) = pieces.next() {
+                    let mark = if pieces.peek().is_some() {
+                        PIECE
+                    } else {
+                        LAST_PIECE
+                    };
+                    let mut bytes = Vec::with_capacity(piece.len() + 1);
+                    bytes.push(mark);
+                    bytes.extend_from_slice(piece);
+                    state.waiting.push_back(bytes);
+                }
+            }
+            self.flush(peer);
+        }
+        let state = self.peers.get_mut(&peer).expect("just used");
+        if !state.unwoken {
+            state.unwoken = true;
+            self.unwoken.push(peer);
+        }
+    }
+
+    /// Moves waiting frames into the ring, as far as there is room.
+    fn flush(&mut self, peer: ProcessId) {
+        let Some(state) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        let Some(link) = &mut state.link else { return };
+        let mut moved = false;
+        while let Some(bytes) = state.waiting.front() {
+            if link.push(&[bytes]).is_err() {
+                break;
+            }
+            state.waiting.pop_front();
+            moved = true;
+        }
+        if moved && !state.unwoken {
+            state.unwoken = true;
+            self.unwoken.push(peer);
+        }
+    }
+
+    /// How many peers are to be woken, and extents to be given back.
+    pub(crate) fn outgoing(&self) -> usize {
+        self.unwoken.len() + self.freed.len()
+    }
+
+    /// Whether some peer has frames that it may not know of.
+    pub(crate) fn has_unwoken(&self) -> bool {
+        !self.unwoken.is_empty()
+    }
+
+    /// Wakes every peer that was written to, and passes on what was freed.
+    pub(crate) fn wake_peers(&mut self) {
+        while let Some(peer) = self.unwoken.pop() {
+            let Some(state) = self.peers.get_mut(&peer) else {
+                continue;
+            };
+            state.unwoken = false;
+            if let Some(link) = &state.link {
+                link.wake();
+            }
+        }
+        if !self.freed.is_empty() {
+            let offsets = std::mem::take(&mut self.freed);
+            for chunk in offsets.chunks(4096) {
+                self.tell_node(to_node::Body::Free(control::Free {
+                    offsets: chunk.to_vec(),
+                }));
+            }
+        }
+    }
+}
+
+impl Outbox for Io {
+    fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
+        let link = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|state| state.link.as_mut());
+        if let (true, Some(link)) = (claimable, link) {
+            task.number = link.offer();
+        }
+        let number = task.number;
+        self.scratch.clear();
+        Frame::Task(task).encode(&mut self.scratch);
+        self.send_scratch(peer);
+        number
+    }
+
+    fn take_back(&mut self, peer: ProcessId, number: u64) -> bool {
+        let link = self.peers.get(&peer).and_then(|state| state.link.as_ref());
+        link.is_some_and(|link| link.take_back(number))
+    }
+
+    fn send(&mut self, peer: ProcessId, frame: &Frame<'_>) {
+        self.scratch.clear();
+        frame.encode(&mut self.scratch);
+        self.send_scratch(peer);
+    }
+
+    fn set_demand(&mut self, shape: u32, requested_total: u64) {
+        self.tell_node(to_node::Body::SetDemand(control::SetDemand {
+            shape_key: u64::from(shape),
+            shape: Some(self.shapes[shape as usize].clone()),
+            requested_total,
+        }));
+    }
+
+    fn return_lease(&mut self, lease: u64) {
+        self.tell_node(to_node::Body::ReturnLease(control::Lease { lease }));
+    }
+
+    fn free_extent(&mut self, offset: u64) {
+        self.freed.push(offset);
+    }
+
+    fn object_ready(&mut self, key: ObjectKey) {
+        self.ready.push(key);
+    }
+
+    fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>) {
+        let Some(mut message) = self.placements.remove(&actor) else {
+            return;
+        };
+        Frame::Task(constructor).encode(&mut message.spec);
+        self.tell_node(to_node::Body::CreateActor(message));
+    }
+
+    fn kill_actor(&mut self, actor: ActorId) {
+        let actor = control::Actor {
+            actor: actor.0.to_vec(),
+            no_restart: true,
+        };
+        self.tell_node(to_node::Body::KillActor(actor));
+    }
+}

@@ -1,0 +1,28 @@
+//! A process's side of the engine: submit, get, put, wait, execute. No Python in it.
+//!
+//! - [`connect`]: how a driver starts a node service, how a worker finds it
+//! - [`runtime`]: the state of this process, and how its threads wait
+//! - [`io`]: frames out and in: the pure owner's outbox
+//! - [`control`]: the thread that listens to the node service
+//! - [`pump`]: the thread that reads frames while nobody else does
+//! - [`executor`]: tasks that others pushed to this process
+//! - [`arena`]: the shared-memory store, as this process sees it
+//! - [`events`]: what ran when, for the timeline
+
+pub mod arena;
+pub mod connect;
+pub mod control;
+pub mod events;
+pub mod executor;
+pub mod io;
+pub mod pump;
+pub mod runtime;
+
+pub use arena::Arena;
+pub use connect::{DriverConfig, DriverSession, StartError, start_driver, start_worker};
+pub use control::LogItem;
+pub use executor::{Execution, Work};
+pub use runtime::{Identity, Runtime, State, Waited};
+
+pub use oxiray_owner::actor::handle_object;
+pub use oxiray_owner::{Content, Failure, ObjectKey, SmallBytes, Target, TaskSpec};

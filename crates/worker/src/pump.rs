@@ -1,0 +1,93 @@
+//! The thread that reads frames while nobody else does.
+//!
+//! It is in one of three beds:
+//! - *nap*: user threads are active and read for themselves. It wakes every
+//!   millisecond to ring bells that a burst left unrung, and to let time pass.
+//! - *deep*: a user thread waits and so reads everything. It sleeps until that
+//!   one leaves, or until the owner has something to do with time.
+//! - *on the bell*: nobody reads, so it does.
+//!
+//! The common case, a loop of calls, costs it one look each millisecond and
+//! costs the callers nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use oxiray_channel::Bell;
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_sys::{futex, process};
+
+use crate::runtime::Runtime;
+
+const NAP: Duration = Duration::from_millis(1);
+
+const AWAKE: u32 = 0;
+const NAPPING: u32 = 1;
+const DEEP: u32 = 2;
+const ON_BELL: u32 = 3;
+
+/// Where the pump is. Also the word that it sleeps on when deep.
+#[derive(Default)]
+pub struct PumpBed(AtomicU32);
+
+impl PumpBed {
+    pub(crate) fn is_napping(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == NAPPING
+    }
+
+    /// A reader leaves: somebody must read now.
+    pub(crate) fn kick_if_deep(&self) {
+        if self
+            .0
+            .compare_exchange(DEEP, AWAKE, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
+        {
+            futex::wake_all(&self.0);
+        }
+    }
+
+    /// Something happened that time matters for.
+    pub(crate) fn rouse_if_on_bell(&self, bell: &Bell) {
+        if self.0.load(Ordering::Relaxed) == ON_BELL {
+            bell.ring();
+        }
+    }
+}
+
+/// Runs until the session ends.
+pub(crate) fn run(runtime: &Arc<Runtime>) {
+    process::block_signals_in_this_thread();
+    let mut seen = 0;
+    while !runtime.leaving.load(Ordering::Relaxed) {
+        let ticket = runtime.bell().ticket();
+        let next = {
+            let state = &mut *runtime.lock();
+            state.drain(runtime.bell());
+            state.owner.set_now(monotonic_ns());
+            let next = state.owner.on_tick(&mut state.io);
+            state.collect_watched();
+            state.io.wake_peers();
+            next
+        };
+        let until_next =
+            next.map(|at| Duration::from_nanos(at.saturating_sub(monotonic_ns()).max(100_000)));
+        let activity = runtime.activity.load(Ordering::Relaxed);
+        let bed = &runtime.pump.0;
+        if activity != seen {
+            seen = activity;
+            bed.store(NAPPING, Ordering::SeqCst);
+            std::thread::sleep(NAP);
+        } else if runtime.waiters.load(Ordering::SeqCst) > 0 {
+            bed.store(DEEP, Ordering::SeqCst);
+            // Look again: the reader may have left before it could see us go to bed.
+            if runtime.waiters.load(Ordering::SeqCst) > 0 {
+                futex::wait(bed, DEEP, until_next);
+            }
+        } else {
+            bed.store(ON_BELL, Ordering::SeqCst);
+            runtime.bell().sleep(ticket, until_next);
+        }
+        bed.store(AWAKE, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,470 @@
+//! The state of this process, and how its threads wait.
+//!
+//! Everything is behind one lock, held for microseconds. There is no thread
+//! between a caller and its answer: a thread that waits reads the frames itself.
+//! The pump (see [`crate::pump`]) reads only while nobody else does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use oxiray_channel::Bell;
+use oxiray_ids::{ActorId, FunctionId, JobId, NodeId, ObjectId, PUT_INDEX, ProcessId, TaskId};
+use oxiray_owner::{Content, ObjectKey, Owner, TaskSpec};
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_sys::futex::Woken;
+use oxiray_wire::control::{self, Shape, to_node};
+use oxiray_wire::frame::{Frame, RefName, task_number};
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use crate::arena::Arena;
+use crate::control::{Logs, Replies};
+use crate::executor::Executor;
+use crate::io::{Inbox, Io};
+use crate::pump::PumpBed;
+
+/// A submission within this time of the last wake-up does not wake again by
+/// itself: the pump or the next wait does. A burst then costs few system calls.
+const BURST_NS: u64 = 50_000;
+
+/// A task that waits longer than this lends its CPUs.
+const BLOCKED_AFTER: Duration = Duration::from_millis(1);
+
+/// The longest sleep of a waiting thread before it looks at signals: one that
+/// arrived just before the sleep interrupts nothing.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// Who this process is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its number.
+    pub process: ProcessId,
+    /// Its job.
+    pub job: JobId,
+    /// Its node.
+    pub node: NodeId,
+    /// Directory of the session.
+    pub session_dir: String,
+    /// Namespace of the driver.
+    pub namespace: String,
+    /// Whether it is a driver.
+    pub is_driver: bool,
+    /// Modules to import while idle.
+    pub preload: Vec<String>,
+}
+
+/// How a wait ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Waited {
+    /// What was waited for is there.
+    Done,
+    /// The time was up.
+    TimedOut,
+    /// The caller's check said so.
+    Interrupted,
+    /// The session is over, for this reason.
+    Stopped(String),
+}
+
+/// What the lock protects.
+pub struct State {
+    /// Objects, tasks, leases, actors.
+    pub owner: Owner,
+    /// Channels and the control connection.
+    pub io: Io,
+    /// Tasks that others pushed here.
+    pub executor: Executor,
+    /// Why the session is over, once it is.
+    pub stopped: Option<String>,
+    /// Functions that we ship, by content.
+    shipped: HashMap<FunctionId, (Arc<[u8]>, u32), RandomState>,
+    /// Functions that we asked for and that came.
+    pub(crate) arrived: HashMap<FunctionId, Arc<[u8]>, RandomState>,
+    shapes: HashMap<Shape, u32, RandomState>,
+    /// Keys that somebody asked to hear of, by object.
+    watching: HashMap<ObjectKey, Vec<u64>, RandomState>,
+    fired: Vec<u64>,
+    inbox: Inbox,
+    last_wake: u64,
+}
+
+/// This process's side of the engine.
+pub struct Runtime {
+    state: Mutex<State>,
+    bell: Bell,
+    /// The object store.
+    pub arena: Arena,
+    /// Who this process is.
+    pub identity: Identity,
+    counter: AtomicU64,
+    /// Changes whenever a thread of the user submits or waits.
+    pub(crate) activity: AtomicU32,
+    /// Threads that wait and so read frames.
+    pub(crate) waiters: AtomicU32,
+    pub(crate) pump: PumpBed,
+    pub(crate) replies: Replies,
+    /// What workers print, for a driver.
+    pub logs: Logs,
+    pub(crate) leaving: AtomicBool,
+}
+
+impl State {
+    /// Reads and handles every frame that has come.
+    pub fn drain(&mut self, bell: &Bell) {
+        if !bell.has_news() {
+            return;
+        }
+        let mut bits = SmallVec::<[u32; 16]>::new();
+        bell.take(|bit| bits.push(bit));
+        let mut inbox = std::mem::take(&mut self.inbox);
+        for bit in bits {
+            for peer in SmallVec::<[ProcessId; 4]>::from_slice(self.io.peers_at(bit)) {
+                self.io.receive(peer, &mut inbox);
+            }
+        }
+        self.handle(&mut inbox);
+        self.inbox = inbox;
+    }
+
+    /// Reads and handles what one peer has written.
+    pub(crate) fn drain_peer(&mut self, peer: ProcessId) {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        self.io.receive(peer, &mut inbox);
+        self.handle(&mut inbox);
+        self.inbox = inbox;
+    }
+
+    fn handle(&mut self, inbox: &mut Inbox) {
+        if inbox.is_empty() {
+            return;
+        }
+        self.owner.set_now(monotonic_ns());
+        for (peer, bytes) in inbox.iter() {
+            if let Some(number) = task_number(bytes) {
+                self.executor.push(peer, number, bytes);
+            } else if let Ok(frame) = Frame::decode(bytes) {
+                self.on_frame(peer, frame);
+            }
+        }
+        inbox.clear();
+        self.collect_watched();
+    }
+
+    fn on_frame(&mut self, peer: ProcessId, frame: Frame<'_>) {
+        let Self { owner, io, .. } = self;
+        match frame {
+            Frame::Answer(answer) => owner.on_answer(peer, answer, io),
+            Frame::WantObject(id) => owner.on_want(peer, id, io),
+            Frame::Object(id, value) => owner.on_object(id, value, io),
+            Frame::Borrow(id) => owner.on_borrow(peer, id, io),
+            Frame::Borrowed(id) => owner.on_borrowed(id, io),
+            Frame::Release(id) => owner.on_release(peer, id, io),
+            Frame::SettledArgs(token) => owner.on_settled_args(peer, token, io),
+            Frame::SettledReturns(token) => owner.on_settled_returns(peer, token, io),
+            Frame::Blocked => owner.on_blocked(peer, io),
+            Frame::Unblocked => owner.on_unblocked(peer, io),
+            Frame::WantFunction(id) => {
+                if let Some((payload, _)) = self.shipped.get(&id) {
+                    use oxiray_owner::Outbox;
+                    io.send(peer, &Frame::Function(id, payload));
+                }
+            }
+            Frame::Function(id, payload) => {
+                self.arrived.insert(id, payload.into());
+            }
+            Frame::ActorUnreferenced(_) => self.executor.unreferenced = true,
+            Frame::Task(_) => {}
+        }
+    }
+
+    /// Moves completions that somebody watches to where they are picked up.
+    pub(crate) fn collect_watched(&mut self) {
+        for key in std::mem::take(&mut self.io.ready) {
+            self.fired
+                .extend(self.watching.remove(&key).unwrap_or_default());
+            self.owner.drop_ref(key, &mut self.io);
+        }
+    }
+}
+
+impl Runtime {
+    pub(crate) fn new(
+        io: Io,
+        bell: Bell,
+        arena: Arena,
+        identity: Identity,
+        executor: Executor,
+    ) -> Self {
+        Self {
+            state: Mutex::new(State {
+                owner: Owner::new(identity.process),
+                io,
+                executor,
+                stopped: None,
+                shipped: HashMap::default(),
+                arrived: HashMap::default(),
+                shapes: HashMap::default(),
+                watching: HashMap::default(),
+                fired: Vec::new(),
+                inbox: Inbox::default(),
+                last_wake: 0,
+            }),
+            bell,
+            arena,
+            identity,
+            counter: AtomicU64::new(1),
+            activity: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+            pump: PumpBed::default(),
+            replies: Replies::default(),
+            logs: Logs::default(),
+            leaving: AtomicBool::new(false),
+        }
+    }
+
+    /// The state. Never held while Python runs.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// An id for a new task of ours; of `actor` if it is a call.
+    pub fn next_task_id(&self, actor: Option<ActorId>) -> TaskId {
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
+        let Identity { job, process, .. } = self.identity;
+        TaskId::new(
+            actor.unwrap_or_else(|| ActorId::home(job, process)),
+            process,
+            counter,
+        )
+    }
+
+    /// An id for a new actor of ours.
+    pub fn next_actor_id(&self) -> ActorId {
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
+        ActorId::new(self.identity.job, self.identity.process, counter)
+    }
+
+    /// An id for a value that is put.
+    pub fn next_put_id(&self) -> ObjectId {
+        self.next_task_id(None).object(PUT_INDEX)
+    }
+
+    /// Remembers a function so that workers can ask for it: its number among the durations.
+    pub fn ship_function(&self, id: FunctionId, payload: &[u8]) -> u32 {
+        let state = &mut *self.lock();
+        let owner = &mut state.owner;
+        state
+            .shipped
+            .entry(id)
+            .or_insert_with(|| (payload.into(), owner.function()))
+            .1
+    }
+
+    /// The number of a shape.
+    pub fn shape(&self, shape: Shape) -> u32 {
+        let state = &mut *self.lock();
+        if let Some(number) = state.shapes.get(&shape) {
+            return *number;
+        }
+        let number = state.owner.shape();
+        state.io.add_shape(shape.clone());
+        state.shapes.insert(shape, number);
+        number
+    }
+
+    /// Submits a task or call.
+    pub fn submit(&self, spec: TaskSpec) -> SmallVec<[ObjectKey; 1]> {
+        let now = monotonic_ns();
+        let state = &mut *self.lock();
+        // Answers that came meanwhile make room for what is submitted now.
+        state.drain(&self.bell);
+        state.owner.set_now(now);
+        let returns = state.owner.submit(spec, &mut state.io);
+        self.after_submit(state, now);
+        returns
+    }
+
+    fn after_submit(&self, state: &mut State, now: u64) {
+        self.activity.fetch_add(1, Ordering::Relaxed);
+        if !state.io.has_unwoken() {
+            self.pump.rouse_if_on_bell(&self.bell);
+        } else if now - state.last_wake < BURST_NS && self.pump.is_napping() {
+            // The pump wakes them within its nap.
+        } else {
+            state.last_wake = now;
+            state.io.wake_peers();
+        }
+    }
+
+    /// Makes an object with a value.
+    pub fn put(&self, content: Content, contained: Vec<ObjectKey>) -> ObjectKey {
+        let id = self.next_put_id();
+        self.lock().owner.put(id, content, contained)
+    }
+
+    /// Makes an actor: its handle, counted once. `spec` is its constructor.
+    pub fn create_actor(
+        &self,
+        actor: ActorId,
+        class_name: &str,
+        placement: Shape,
+        held: Shape,
+        spec: TaskSpec,
+    ) -> ObjectKey {
+        let state = &mut *self.lock();
+        let handle = state.owner.new_actor(actor);
+        let message = control::CreateActor {
+            actor: actor.0.to_vec(),
+            class_name: class_name.to_owned(),
+            placement: Some(placement),
+            held: Some(held),
+            spec: Vec::new(),
+        };
+        state.io.placements.insert(actor, message);
+        state.owner.set_now(monotonic_ns());
+        state.owner.submit(spec, &mut state.io);
+        state.io.wake_peers();
+        handle
+    }
+
+    /// A handle of an actor that came in from another process, counted once.
+    pub fn meet_actor(&self, actor: ActorId, name: RefName) -> ObjectKey {
+        let state = &mut *self.lock();
+        if state.owner.meet_actor(actor) {
+            let actor = control::Actor {
+                actor: actor.0.to_vec(),
+                no_restart: false,
+            };
+            state.io.tell_node(to_node::Body::WatchActor(actor));
+        }
+        state.owner.read_ref(name, &mut state.io)
+    }
+
+    /// Drops one count of each.
+    pub fn release(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        let state = &mut *self.lock();
+        let before = state.io.outgoing();
+        for key in keys {
+            state.owner.drop_ref(key, &mut state.io);
+        }
+        // Most objects go quietly. What their end says to others is said now.
+        if state.io.outgoing() > before {
+            state.io.wake_peers();
+        }
+    }
+
+    /// Asks for `token` to come out of [`Self::next_fired`] once the object is
+    /// complete. Takes over one count of it.
+    pub fn watch(&self, key: ObjectKey, token: u64) {
+        let state = &mut *self.lock();
+        if state.watching.contains_key(&key) || state.owner.watch(key, &mut state.io) {
+            let tokens = state.watching.entry(key).or_default();
+            if !tokens.is_empty() {
+                // One count stays for all who watch.
+                state.owner.drop_ref(key, &mut state.io);
+            }
+            tokens.push(token);
+        } else {
+            state.fired.push(token);
+            state.owner.drop_ref(key, &mut state.io);
+        }
+        state.io.wake_peers();
+        self.bell.ring();
+    }
+
+    /// Sleeps until watched objects are complete: their tokens.
+    pub fn next_fired(&self) -> Result<Vec<u64>, Waited> {
+        let mut fired = Vec::new();
+        let waited = self.wait_until(
+            None,
+            || false,
+            |state| {
+                fired = std::mem::take(&mut state.fired);
+                !fired.is_empty()
+            },
+        );
+        if waited == Waited::Done {
+            Ok(fired)
+        } else {
+            Err(waited)
+        }
+    }
+
+    /// Looks once, without sleeping.
+    pub fn look(&self, done: impl FnOnce(&mut State) -> bool) -> bool {
+        let state = &mut *self.lock();
+        state.drain(&self.bell);
+        let found = done(state);
+        if state.io.has_unwoken() {
+            state.last_wake = monotonic_ns();
+            state.io.wake_peers();
+        }
+        found
+    }
+
+    /// Sleeps until `done`, reading frames meanwhile. `deadline` is in
+    /// nanoseconds of the monotonic clock. `interrupted` is asked after every
+    /// signal and now and then; what it says ends the wait.
+    pub fn wait_until(
+        &self,
+        deadline: Option<u64>,
+        mut interrupted: impl FnMut() -> bool,
+        mut done: impl FnMut(&mut State) -> bool,
+    ) -> Waited {
+        let mut lends = None;
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let waited = loop {
+            let ticket = self.bell.ticket();
+            {
+                let state = &mut *self.lock();
+                state.drain(&self.bell);
+                let found = done(state);
+                state.io.wake_peers();
+                if found {
+                    break Waited::Done;
+                }
+                if let Some(reason) = &state.stopped {
+                    break Waited::Stopped(reason.clone());
+                }
+                let lend = lends.get_or_insert_with(|| state.executor.lend());
+                lend.advance(state);
+            }
+            self.activity.fetch_add(1, Ordering::Relaxed);
+            let mut sleep = LONGEST_SLEEP;
+            if lends.as_ref().is_some_and(|lend| lend.is_pending()) {
+                sleep = BLOCKED_AFTER;
+            }
+            if let Some(deadline) = deadline {
+                let now = monotonic_ns();
+                if now >= deadline {
+                    break Waited::TimedOut;
+                }
+                sleep = sleep.min(Duration::from_nanos(deadline - now));
+            }
+            match self.bell.sleep(ticket, Some(sleep)) {
+                Woken::Interrupted | Woken::TimedOut if interrupted() => {
+                    break Waited::Interrupted;
+                }
+                Woken::TimedOut => {
+                    if let Some(lend) = &mut lends {
+                        lend.time_is_up();
+                    }
+                }
+                Woken::Interrupted | Woken::Maybe => {}
+            }
+        };
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        self.pump.kick_if_deep();
+        if let Some(lend) = lends {
+            lend.end(&mut self.lock());
+        }
+        waited
+    }
+}
