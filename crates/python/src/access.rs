@@ -1,0 +1,327 @@
+//! `get`, `put`, `wait`.
+
+use std::sync::Arc;
+
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_worker::{Content, ObjectKey, Waited};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::refs::ObjectRef;
+use crate::session::{self, Session, engine_error};
+use crate::values::{self, Source, is_type};
+
+const GET_TIMEOUT: u8 = 11;
+
+/// The deadline that a `timeout=` argument means.
+fn deadline(timeout: Option<f64>) -> PyResult<Option<u64>> {
+    let Some(seconds) = timeout else {
+        return Ok(None);
+    };
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(PyValueError::new_err(format!(
+            "timeout must be a number of seconds >= 0 or None, not {seconds}"
+        )));
+    }
+    // Beyond a century a wait is for ever.
+    let limit = std::time::Duration::from_secs_f64(seconds.min(3e9));
+    Ok(Some(monotonic_ns() + limit.as_nanos() as u64))
+}
+
+/// Waits without the GIL until `done`; signals are Python's to handle.
+pub(crate) fn wait_for(
+    py: Python<'_>,
+    session: &Session,
+    deadline: Option<u64>,
+    mut done: impl FnMut(&mut oxiray_worker::State) -> bool + Send,
+) -> PyResult<bool> {
+    let mut raised = None;
+    let waited = py.detach(|| {
+        let interrupted = || {
+            Python::attach(|py| match py.check_signals() {
+                Ok(()) => false,
+                Err(error) => {
+                    raised = Some(error);
+                    true
+                }
+            })
+        };
+        session.runtime.wait_until(deadline, interrupted, &mut done)
+    });
+    match waited {
+        Waited::Done => Ok(true),
+        Waited::TimedOut => Ok(false),
+        Waited::Interrupted => {
+            Err(raised.unwrap_or_else(|| PyRuntimeError::new_err("the wait was interrupted")))
+        }
+        Waited::Stopped(reason) => Err(engine_error(py, 9, &reason, &[])),
+    }
+}
+
+/// The value of a complete object, or its failure raised.
+pub(crate) fn value_of<'py>(
+    py: Python<'py>,
+    session: &Arc<Session>,
+    key: ObjectKey,
+    content: &Content,
+) -> PyResult<Bound<'py, PyAny>> {
+    match content {
+        Content::Inline(bytes) => values::decode(py, session, Source::Inline(bytes)),
+        Content::Stored { offset, len } => values::decode(
+            py,
+            session,
+            Source::Stored {
+                key,
+                offset: *offset,
+                len: *len,
+            },
+        ),
+        Content::Failed(failure) => {
+            if failure.code as u8 == 0 {
+                let errors = py.import("oxiray._errors")?;
+                let error = errors.call_method1("rebuild", (failure.data.as_slice(),))?;
+                return Err(PyErr::from_value(error));
+            }
+            Err(engine_error(
+                py,
+                failure.code as u8,
+                &failure.message,
+                &failure.data,
+            ))
+        }
+    }
+}
+
+fn check_session(py: Python<'_>, session: &Arc<Session>, reference: &ObjectRef) -> PyResult<()> {
+    if Arc::ptr_eq(session, &reference.session) {
+        return Ok(());
+    }
+    Err(session::ended_error(
+        py,
+        &format!("ObjectRef({})", reference.id),
+    ))
+}
+
+/// The value of a reference, or the values of a list of them.
+#[pyfunction]
+#[pyo3(signature = (refs, *, timeout = None))]
+pub(crate) fn get<'py>(
+    py: Python<'py>,
+    refs: &Bound<'py, PyAny>,
+    timeout: Option<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let deadline = deadline(timeout)?;
+    if is_type::<ObjectRef>(py, refs) {
+        let reference = refs.cast::<ObjectRef>()?.get();
+        let session = &reference.session;
+        check_current(py, reference)?;
+        let key = reference.key;
+        let mut content = None;
+        let mut look = |state: &mut oxiray_worker::State| {
+            content = state.owner.content(key).cloned();
+            if content.is_none() {
+                state.owner.want(key, &mut state.io);
+            }
+            content.is_some()
+        };
+        if !session.runtime.look(&mut look) && !wait_for(py, session, deadline, look)? {
+            return Err(timed_out(py, 1));
+        }
+        let content = content.expect("complete");
+        return value_of(py, session, key, &content);
+    }
+    let list = match (refs.cast::<PyList>(), refs.cast::<PyTuple>()) {
+        (Ok(list), _) => list.clone(),
+        (_, Ok(tuple)) => tuple.to_list(),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "get() takes an ObjectRef or a list of ObjectRefs, not {}",
+                refs.get_type().fully_qualified_name()?
+            )));
+        }
+    };
+    let keys = keys_of(py, &list, "get")?;
+    let Some(first) = keys.first() else {
+        return Ok(PyList::empty(py).into_any());
+    };
+    let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
+    let _ = first;
+    let mut contents: Vec<Content> = Vec::with_capacity(keys.len());
+    let mut wanted = false;
+    let mut look = |state: &mut oxiray_worker::State| {
+        if !wanted {
+            wanted = true;
+            keys.iter()
+                .for_each(|key| state.owner.want(*key, &mut state.io));
+        }
+        while let Some(key) = keys.get(contents.len()) {
+            match state.owner.content(*key) {
+                Some(content) => contents.push(content.clone()),
+                None => return false,
+            }
+            // A failure is raised at once, whatever the rest does.
+            if matches!(contents.last(), Some(Content::Failed(_))) {
+                return true;
+            }
+        }
+        true
+    };
+    if !session.runtime.look(&mut look) && !wait_for(py, session, deadline, look)? {
+        return Err(timed_out(py, keys.len()));
+    }
+    let values = PyList::empty(py);
+    for (key, content) in keys.iter().zip(&contents) {
+        values.append(value_of(py, session, *key, content)?)?;
+    }
+    Ok(values.into_any())
+}
+
+fn timed_out(py: Python<'_>, count: usize) -> PyErr {
+    let message = format!(
+        "get() timed out: the value{} not ready in time",
+        if count == 1 { " was" } else { "s were" }
+    );
+    engine_error(py, GET_TIMEOUT, &message, &[])
+}
+
+fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
+    match session::existing() {
+        Some(session) => check_session(py, &session, reference),
+        None => Err(session::ended_error(
+            py,
+            &format!("ObjectRef({})", reference.id),
+        )),
+    }
+}
+
+fn keys_of(py: Python<'_>, list: &Bound<'_, PyList>, what: &str) -> PyResult<Vec<ObjectKey>> {
+    let current = session::existing();
+    let mut keys = Vec::with_capacity(list.len());
+    for (index, item) in list.iter().enumerate() {
+        let Ok(reference) = item.cast::<ObjectRef>() else {
+            return Err(PyValueError::new_err(format!(
+                "{what}() takes ObjectRefs, but item {index} of the list is {}",
+                item.get_type().fully_qualified_name()?
+            )));
+        };
+        let reference = reference.get();
+        match &current {
+            Some(session) => check_session(py, session, reference)?,
+            None => check_current(py, reference)?,
+        }
+        keys.push(reference.key);
+    }
+    Ok(keys)
+}
+
+/// Puts a value into the store.
+#[pyfunction]
+pub(crate) fn put(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<ObjectRef> {
+    if value.is_instance_of::<ObjectRef>() {
+        return Err(PyTypeError::new_err(
+            "put() takes a value, not an ObjectRef: it is in the store already",
+        ));
+    }
+    let session = session::current(py)?;
+    let (content, contained) = values::encode(&session, value)?;
+    let id = session.runtime.next_put_id();
+    let key = session.runtime.lock().owner.put(id, content, contained);
+    Ok(ObjectRef { session, key, id })
+}
+
+/// Splits references into `num_returns` that are complete, earliest first
+/// chosen, and the rest; both in the order of the list.
+#[pyfunction]
+#[pyo3(signature = (refs, *, num_returns = 1, timeout = None, fetch_local = true))]
+pub(crate) fn wait<'py>(
+    py: Python<'py>,
+    refs: &Bound<'py, PyAny>,
+    num_returns: isize,
+    timeout: Option<f64>,
+    fetch_local: bool,
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    let _ = fetch_local; // On one machine everything is local.
+    if refs.is_instance_of::<ObjectRef>() {
+        return Err(PyTypeError::new_err(
+            "wait() takes a list of ObjectRefs, not one ObjectRef",
+        ));
+    }
+    let list = refs.cast::<PyList>().map_err(|_| {
+        PyTypeError::new_err("wait() takes a list of ObjectRefs as its first argument")
+    })?;
+    let keys = keys_of(py, list, "wait")?;
+    let count = keys.len();
+    let deadline = deadline(timeout)?;
+    if count == 0 {
+        return Ok((PyList::empty(py), PyList::empty(py)));
+    }
+    if num_returns <= 0 {
+        return Err(PyValueError::new_err(format!(
+            "num_returns must be at least 1, not {num_returns}"
+        )));
+    }
+    let wanted = num_returns as usize;
+    if wanted > count {
+        return Err(PyValueError::new_err(format!(
+            "num_returns ({wanted}) cannot be larger than the number of ObjectRefs ({count})"
+        )));
+    }
+    let mut sorted = keys.clone();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(PyValueError::new_err(
+            "wait() takes a list of distinct ObjectRefs, but it contains duplicates",
+        ));
+    }
+    let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
+    let mut complete: Vec<(u64, usize)> = Vec::new();
+    let mut asked = false;
+    let mut look = |state: &mut oxiray_worker::State| {
+        if !asked {
+            asked = true;
+            keys.iter()
+                .for_each(|key| state.owner.want(*key, &mut state.io));
+        }
+        let stamps = keys.iter().enumerate();
+        complete.clear();
+        complete
+            .extend(stamps.filter_map(|(index, key)| Some((state.owner.completed(*key)?, index))));
+        complete.len() >= wanted
+    };
+    if !session.runtime.look(&mut look) {
+        wait_for(py, session, deadline, look)?;
+    }
+    complete.sort_unstable();
+    complete.truncate(wanted);
+    let mut is_ready = vec![false; count];
+    complete
+        .iter()
+        .for_each(|(_, index)| is_ready[*index] = true);
+    let (ready, rest) = (PyList::empty(py), PyList::empty(py));
+    for (item, is_ready) in list.iter().zip(is_ready) {
+        if is_ready {
+            ready.append(item)?
+        } else {
+            rest.append(item)?
+        }
+    }
+    Ok((ready, rest))
+}
+
+/// Asks for `token` to come out of `next_watched` once the value is there.
+#[pyfunction]
+pub(crate) fn watch(py: Python<'_>, reference: &ObjectRef, token: u64) -> PyResult<()> {
+    check_current(py, reference)?;
+    let runtime = &reference.session.runtime;
+    runtime.lock().owner.add_ref(reference.key);
+    runtime.watch(reference.key, token);
+    Ok(())
+}
+
+/// Sleeps until watched values are there: their tokens; `None` when the session ended.
+#[pyfunction]
+pub(crate) fn next_watched(py: Python<'_>) -> Option<Vec<u64>> {
+    let session = session::existing()?;
+    py.detach(|| session.runtime.next_fired().ok())
+}

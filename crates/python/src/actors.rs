@@ -1,0 +1,203 @@
+//! `ActorRef`: a counted reference to an actor. `ActorCall`: what stands at
+//! `actor.method.remote`.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use oxiray_ids::{ActorId, FunctionId, ProcessId};
+use oxiray_wire::control::{self, to_node};
+use oxiray_wire::frame::RefName;
+use oxiray_worker::{ObjectKey, Target, TaskSpec};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::refs::name_for_pickle;
+use crate::session::{self, Session};
+use crate::submit::{Arguments, returned};
+
+/// One count of an actor's handle.
+struct Handle {
+    session: Arc<Session>,
+    actor: ActorId,
+    key: ObjectKey,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.session.runtime.release([self.key]);
+    }
+}
+
+/// A counted reference to an actor; the actor ends when the last one goes.
+#[pyclass(frozen, weakref, module = "oxiray")]
+pub(crate) struct ActorRef(Arc<Handle>);
+
+#[pymethods]
+impl ActorRef {
+    fn hex(&self) -> String {
+        self.0.actor.to_string()
+    }
+
+    fn binary<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.actor.0)
+    }
+
+    fn method(&self, name: &str, num_returns: u32) -> ActorCall {
+        ActorCall {
+            handle: self.0.clone(),
+            name: name.into(),
+            num_returns,
+        }
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.actor.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<ActorRef>()
+            .is_ok_and(|other| other.get().0.actor == self.0.actor)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ActorRef({})", self.0.actor)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, u32))> {
+        let name = name_for_pickle(&self.0.session, self.0.key);
+        let rebuild = py.import("oxiray._native")?.getattr("rebuild_actor")?;
+        Ok((rebuild, (PyBytes::new(py, &self.0.actor.0), name.owner.0)))
+    }
+}
+
+/// Unpickles a reference to an actor.
+#[pyfunction]
+pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u32) -> PyResult<ActorRef> {
+    let session = session::current(py)?;
+    let actor = ActorId::from_slice(actor)
+        .ok_or_else(|| PyValueError::new_err("not the bytes of an actor's id"))?;
+    let id = oxiray_worker::handle_object(actor);
+    let key = session.runtime.meet_actor(
+        actor,
+        RefName {
+            id,
+            owner: ProcessId(owner),
+        },
+    );
+    Ok(ActorRef(Arc::new(Handle {
+        session,
+        actor,
+        key,
+    })))
+}
+
+/// What stands at `actor.method.remote`: calling it submits one call.
+#[pyclass(frozen, module = "oxiray")]
+pub(crate) struct ActorCall {
+    handle: Arc<Handle>,
+    name: Arc<str>,
+    num_returns: u32,
+}
+
+#[pymethods]
+impl ActorCall {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Handle {
+            session,
+            actor,
+            key,
+        } = &*self.handle;
+        let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
+        let runtime = &session.runtime;
+        let id = runtime.next_task_id(Some(*actor));
+        // A call under way counts on the actor.
+        runtime.lock().owner.add_ref(*key);
+        let mut nested = std::mem::take(&mut arguments.nested);
+        nested.push(*key);
+        let spec = TaskSpec {
+            id,
+            target: Target::Method { actor: *actor },
+            name: self.name.clone(),
+            num_returns: self.num_returns,
+            args: std::mem::take(&mut arguments.bytes),
+            refs: std::mem::take(&mut arguments.refs),
+            nested,
+            retries: 0,
+        };
+        let keys = runtime.submit(spec);
+        returned(py, session, id, keys)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<remote call of {} of actor {}>",
+            self.name, self.handle.actor
+        )
+    }
+}
+
+/// Makes an actor of the class in `payload`.
+#[pyfunction]
+pub(crate) fn create_actor(
+    py: Python<'_>,
+    payload: &[u8],
+    class_name: &str,
+    args: &Bound<'_, PyTuple>,
+    kwargs: &Bound<'_, PyDict>,
+    placement: BTreeMap<String, f64>,
+    held: BTreeMap<String, f64>,
+) -> PyResult<ActorRef> {
+    let session = session::current(py)?;
+    let runtime = &session.runtime;
+    let class = FunctionId(xxh3_128(payload).to_le_bytes());
+    runtime.ship_function(class, payload);
+    let mut arguments = Arguments::encode(py, &session, class_name, args, Some(kwargs))?;
+    let (placement, held) = (session::shape(placement)?, session::shape(held)?);
+    let actor = runtime.next_actor_id();
+    let spec = TaskSpec {
+        id: runtime.next_task_id(Some(actor)),
+        target: Target::Constructor { actor, class },
+        name: "__init__".into(),
+        num_returns: 0,
+        args: std::mem::take(&mut arguments.bytes),
+        refs: std::mem::take(&mut arguments.refs),
+        nested: std::mem::take(&mut arguments.nested),
+        retries: 0,
+    };
+    let key = runtime.create_actor(actor, class_name, placement, held, spec);
+    Ok(ActorRef(Arc::new(Handle {
+        session,
+        actor,
+        key,
+    })))
+}
+
+/// Ends an actor at once.
+#[pyfunction]
+pub(crate) fn kill_actor(actor: &ActorRef, no_restart: bool) {
+    let Handle { session, actor, .. } = &*actor.0;
+    let message = control::Actor {
+        actor: actor.0.to_vec(),
+        no_restart,
+    };
+    session
+        .runtime
+        .lock()
+        .io
+        .tell_node(to_node::Body::KillActor(message));
+}

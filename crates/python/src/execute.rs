@@ -1,0 +1,493 @@
+//! The main loop of a worker: take a task, call it, answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use oxiray_ids::{ActorId, FunctionId, ProcessId};
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_wire::control::StartActor;
+use oxiray_wire::frame::{Body, FailureCode, Outcome, Task};
+use oxiray_worker::{Content, Execution, Failure, ObjectKey, Work};
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::inspect::RUNNING;
+use crate::session::{self, Session};
+use crate::values::{self, PLACE, Source};
+
+/// Idle time after which a fresh worker imports what the driver has imported.
+const PRELOAD_AFTER: Duration = Duration::from_millis(30);
+
+/// Name of the method that ends an actor.
+const TERMINATE: &str = "__ray_terminate__";
+
+/// A function as this worker has it.
+struct Loaded {
+    function: Py<PyAny>,
+    name: Arc<str>,
+    /// `Counter.add` for methods: what the timeline calls it.
+    max_calls: u64,
+    calls: u64,
+    retry_exceptions: Py<PyAny>,
+}
+
+/// The actor that this worker has become.
+struct Actor {
+    instance: Py<PyAny>,
+    class_name: Arc<str>,
+    methods: HashMap<String, (Py<PyAny>, Arc<str>), RandomState>,
+}
+
+struct Worker {
+    session: Arc<Session>,
+    functions: HashMap<FunctionId, Loaded, RandomState>,
+    actor: Option<Actor>,
+    devices: Vec<u32>,
+    hooks: Py<PyModule>,
+    errors: Py<PyModule>,
+}
+
+/// What to do after a task.
+enum Next {
+    Go,
+    Exit(String),
+}
+
+/// Runs tasks until told to exit; the exit code.
+#[pyfunction]
+pub(crate) fn run_worker(py: Python<'_>) -> i32 {
+    let Some(session) = session::existing() else {
+        return 1;
+    };
+    match Worker::new(py, session).and_then(|mut worker| worker.run(py)) {
+        Ok(()) => 0,
+        Err(error) => {
+            error.print(py);
+            1
+        }
+    }
+}
+
+impl Worker {
+    fn new(py: Python<'_>, session: Arc<Session>) -> PyResult<Self> {
+        session.runtime.run_tasks_here();
+        Ok(Self {
+            session,
+            functions: HashMap::default(),
+            actor: None,
+            devices: Vec::new(),
+            hooks: py.import("oxiray._worker")?.unbind(),
+            errors: py.import("oxiray._errors")?.unbind(),
+        })
+    }
+
+    fn run(&mut self, py: Python<'_>) -> PyResult<()> {
+        let runtime = self.session.runtime.clone();
+        let mut preload = runtime.identity.preload.clone();
+        loop {
+            let work = runtime.take_work().map_or_else(
+                || {
+                    let deadline = (!preload.is_empty())
+                        .then(|| monotonic_ns() + PRELOAD_AFTER.as_nanos() as u64);
+                    py.detach(|| runtime.next_work(deadline, || false))
+                },
+                Ok,
+            );
+            let next = match work {
+                Ok(Work::Task(execution)) => self.execute(py, execution),
+                Ok(Work::StartActor(start)) => self.construct(py, &start),
+                Ok(Work::Exit(reason)) => Next::Exit(reason),
+                Err(_) => {
+                    for module in std::mem::take(&mut preload) {
+                        // Only to save time later: whoever needs it sees the error.
+                        let _ = py.import(module.as_str());
+                    }
+                    Next::Go
+                }
+            };
+            if let Next::Exit(reason) = next {
+                flush_output(py);
+                runtime.announce_exit(&reason);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs one task or call and answers it.
+    fn execute(&mut self, py: Python<'_>, execution: Execution) -> Next {
+        let task = execution.task();
+        let mut after = Next::Go;
+        if !task.function.is_nil() || self.devices != task.devices {
+            self.set_devices(py, &task.devices);
+        }
+        let (name, result) = if task.function.is_nil() {
+            if task.name == TERMINATE {
+                return Next::Exit("it was asked to end by __ray_terminate__".into());
+            }
+            self.call_method(py, &execution, &task)
+        } else {
+            self.call_function(py, &execution, &task, &mut after)
+        };
+        let (outcome, values) =
+            match result.and_then(|result| self.encode(py, &task, &name, result)) {
+                Ok(values) => (Outcome::Done, values),
+                Err(error) if self.is_actor_exit(py, &error) => {
+                    return Next::Exit("exit_actor() was called".into());
+                }
+                Err(error) => {
+                    let outcome = match self.is_retryable(py, &task, &error) {
+                        true => Outcome::Retryable,
+                        false => Outcome::Raised,
+                    };
+                    (
+                        outcome,
+                        vec![(self.describe(py, &error, &name), Vec::new())],
+                    )
+                }
+            };
+        drop(task);
+        self.session
+            .runtime
+            .answer(execution, &name, outcome, &values);
+        after
+    }
+
+    fn call_function<'py>(
+        &mut self,
+        py: Python<'py>,
+        execution: &Execution,
+        task: &Task<'_>,
+        after: &mut Next,
+    ) -> (Arc<str>, PyResult<Bound<'py, PyAny>>) {
+        if let Err(error) = self.load(py, execution.giver, task.function) {
+            return (task.name.into(), Err(error));
+        }
+        let Some(loaded) = self.functions.get_mut(&task.function) else {
+            unreachable!("just loaded")
+        };
+        loaded.calls += 1;
+        if loaded.max_calls > 0 && loaded.calls >= loaded.max_calls {
+            *after = Next::Exit(format!(
+                "it ran {} {} times (max_calls)",
+                loaded.name, loaded.calls
+            ));
+        }
+        let name: Arc<str> = if task.name.is_empty() || *task.name == *loaded.name {
+            loaded.name.clone()
+        } else {
+            task.name.into()
+        };
+        {
+            let mut running = RUNNING.write();
+            running.task = Some(execution.id);
+            running.function = Some(loaded.name.clone());
+            running.name = Some(name.clone());
+        }
+        let function = loaded.function.bind(py).clone();
+        let result = self.call(py, execution, task, &function);
+        (name, result)
+    }
+
+    fn call_method<'py>(
+        &mut self,
+        py: Python<'py>,
+        execution: &Execution,
+        task: &Task<'_>,
+    ) -> (Arc<str>, PyResult<Bound<'py, PyAny>>) {
+        let Some(actor) = &mut self.actor else {
+            let error = pyo3::exceptions::PyRuntimeError::new_err("this worker is no actor");
+            return (task.name.into(), Err(error));
+        };
+        if !actor.methods.contains_key(task.name) {
+            let found = self
+                .hooks
+                .bind(py)
+                .call_method1("find_method", (&actor.instance, task.name));
+            match found {
+                Ok(method) => {
+                    let full = format!("{}.{}", actor.class_name, task.name).into();
+                    actor
+                        .methods
+                        .insert(task.name.to_owned(), (method.unbind(), full));
+                }
+                Err(error) => return (task.name.into(), Err(error)),
+            }
+        }
+        let (method, name) = &actor.methods[task.name];
+        let (method, name) = (method.bind(py).clone(), name.clone());
+        {
+            let mut running = RUNNING.write();
+            running.task = Some(execution.id);
+            running.function = Some(name.clone());
+            running.name = Some(name.clone());
+        }
+        let result = self.call(py, execution, task, &method);
+        (name, result)
+    }
+
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        execution: &Execution,
+        task: &Task<'_>,
+        callable: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (args, kwargs) = self.arguments(py, execution, task)?;
+        callable.call(args, kwargs.as_ref())
+    }
+
+    fn arguments<'py>(
+        &self,
+        py: Python<'py>,
+        execution: &Execution,
+        task: &Task<'_>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
+        let mut reader = ArgumentReader { rest: task.args };
+        let (positional, keywords) = (reader.count()?, reader.count()?);
+        if positional == 0 && keywords == 0 {
+            return Ok((PyTuple::empty(py), None));
+        }
+        // Names of stored values come first among what is held, in their order.
+        let mut stored = execution.held().iter();
+        let places: Vec<Option<ObjectKey>> = task
+            .values
+            .iter()
+            .map(|value| match value.body {
+                Body::Stored { .. } => stored.next().copied(),
+                _ => None,
+            })
+            .collect();
+        let value = |bytes: &[u8]| -> PyResult<Bound<'py, PyAny>> {
+            let source = match bytes.split_first() {
+                Some((&PLACE, index)) => {
+                    let index = u32::from_le_bytes(index.try_into().map_err(|_| malformed())?);
+                    let index = index as usize;
+                    match (
+                        task.values.get(index).map(|value| value.body),
+                        places.get(index),
+                    ) {
+                        (Some(Body::Inline(bytes)), _) => Source::Inline(bytes),
+                        (Some(Body::Stored { offset, len }), Some(Some(key))) => Source::Stored {
+                            key: *key,
+                            offset,
+                            len,
+                        },
+                        _ => return Err(malformed()),
+                    }
+                }
+                _ => Source::Inline(bytes),
+            };
+            values::decode(py, &self.session, source)
+        };
+        let mut args = Vec::with_capacity(positional.min(1024));
+        for _ in 0..positional {
+            args.push(value(reader.bytes()?)?);
+        }
+        let args = PyTuple::new(py, args)?;
+        if keywords == 0 {
+            return Ok((args, None));
+        }
+        let kwargs = PyDict::new(py);
+        for _ in 0..keywords {
+            let name = std::str::from_utf8(reader.bytes()?).map_err(|_| malformed())?;
+            kwargs.set_item(name, value(reader.bytes()?)?)?;
+        }
+        Ok((args, Some(kwargs)))
+    }
+
+    fn load(&mut self, py: Python<'_>, giver: ProcessId, id: FunctionId) -> PyResult<()> {
+        if self.functions.contains_key(&id) {
+            return Ok(());
+        }
+        let payload = self.payload(py, giver, id)?;
+        let loaded = self
+            .hooks
+            .bind(py)
+            .call_method1("load_function", (&*payload,))?;
+        let (function, name, max_calls, retry_exceptions): (Py<PyAny>, String, u64, Py<PyAny>) =
+            loaded.extract()?;
+        let name = name.into();
+        let loaded = Loaded {
+            function,
+            name,
+            max_calls,
+            calls: 0,
+            retry_exceptions,
+        };
+        self.functions.insert(id, loaded);
+        Ok(())
+    }
+
+    fn payload(&self, py: Python<'_>, giver: ProcessId, id: FunctionId) -> PyResult<Arc<[u8]>> {
+        py.detach(|| self.session.runtime.fetch_function(giver, id))
+            .map_err(pyo3::exceptions::PyRuntimeError::new_err)
+    }
+
+    /// Serialises what a task returned.
+    fn encode(
+        &self,
+        py: Python<'_>,
+        task: &Task<'_>,
+        name: &str,
+        result: Bound<'_, PyAny>,
+    ) -> PyResult<Vec<(Content, Vec<ObjectKey>)>> {
+        if task.num_returns == 1 {
+            return Ok(vec![values::encode(&self.session, &result)?]);
+        }
+        let hooks = self.hooks.bind(py);
+        let parts = hooks.call_method1("unpack_returns", (result, task.num_returns, name))?;
+        parts
+            .try_iter()?
+            .map(|part| values::encode(&self.session, &part?))
+            .collect()
+    }
+
+    fn describe(&self, py: Python<'_>, error: &PyErr, name: &str) -> Content {
+        let data = self.description(py, error, name);
+        Content::Failed(Arc::new(Failure {
+            code: FailureCode::TaskError,
+            message: String::new(),
+            data,
+        }))
+    }
+
+    fn description(&self, py: Python<'_>, error: &PyErr, name: &str) -> Vec<u8> {
+        let described = self
+            .errors
+            .bind(py)
+            .call_method1("describe", (error.value(py), name));
+        described
+            .and_then(|described| described.extract())
+            .unwrap_or_default()
+    }
+
+    fn is_actor_exit(&self, py: Python<'_>, error: &PyErr) -> bool {
+        let exit = self.errors.bind(py).getattr("ActorExit");
+        let of_actor = self.actor.is_some();
+        of_actor
+            && (exit.is_ok_and(|exit| error.is_instance(py, &exit))
+                || error.is_instance_of::<PySystemExit>(py))
+    }
+
+    fn is_retryable(&self, py: Python<'_>, task: &Task<'_>, error: &PyErr) -> bool {
+        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+            return false;
+        }
+        let Some(loaded) = self.functions.get(&task.function) else {
+            return false;
+        };
+        let retry = loaded.retry_exceptions.bind(py);
+        match retry.extract::<bool>() {
+            Ok(every) => every,
+            Err(_) => error.is_instance(py, retry),
+        }
+    }
+
+    fn set_devices(&mut self, py: Python<'_>, devices: &[u32]) {
+        if self.devices == devices {
+            return;
+        }
+        self.devices = devices.to_vec();
+        RUNNING.write().devices = devices.to_vec();
+        let set = self
+            .hooks
+            .bind(py)
+            .call_method1("set_devices", (devices.to_vec(),));
+        if let Err(error) = set {
+            error.print(py);
+        }
+    }
+
+    /// Becomes an actor.
+    fn construct(&mut self, py: Python<'_>, start: &StartActor) -> Next {
+        let runtime = self.session.runtime.clone();
+        let Some(actor) = ActorId::from_slice(&start.actor) else {
+            return Next::Exit("it was told to become an actor without an id".into());
+        };
+        let Some(execution) = runtime.begin_constructor(start) else {
+            return Next::Exit("the constructor's arguments are damaged".into());
+        };
+        let devices: Vec<u32> = start
+            .devices
+            .iter()
+            .flat_map(|devices| devices.ids.iter().copied())
+            .collect();
+        self.set_devices(py, &devices);
+        let class_name: Arc<str> = start.class_name.as_str().into();
+        let name: Arc<str> = format!("{class_name}.__init__").into();
+        {
+            let mut running = RUNNING.write();
+            running.task = Some(execution.id);
+            running.actor = Some(actor);
+            running.class = Some(class_name.clone());
+            running.name = Some(name.clone());
+            running.function = Some(name.clone());
+        }
+        let task = execution.task();
+        let built = self
+            .payload(py, execution.giver, task.function)
+            .and_then(|payload| {
+                let class = self
+                    .hooks
+                    .bind(py)
+                    .call_method1("load_class", (&*payload,))?;
+                self.call(py, &execution, &task, &class)
+            });
+        drop(task);
+        match built {
+            Ok(instance) => {
+                let methods = HashMap::default();
+                self.actor = Some(Actor {
+                    instance: instance.unbind(),
+                    class_name,
+                    methods,
+                });
+                // The creator hears first that its arguments are free.
+                runtime.answer(execution, &name, Outcome::Done, &[]);
+                runtime.actor_created(actor, Vec::new());
+                Next::Go
+            }
+            Err(error) => {
+                let described = self.description(py, &error, &name);
+                runtime.answer(execution, &name, Outcome::Raised, &[]);
+                runtime.actor_created(actor, described);
+                Next::Exit("its constructor raised an exception".into())
+            }
+        }
+    }
+}
+
+/// What Python code printed must not be lost with the process.
+fn flush_output(py: Python<'_>) {
+    for stream in ["stdout", "stderr"] {
+        let _ = py
+            .import("sys")
+            .and_then(|sys| sys.getattr(stream)?.call_method0("flush"));
+    }
+}
+
+fn malformed() -> PyErr {
+    pyo3::exceptions::PyRuntimeError::new_err("the arguments of the task are damaged")
+}
+
+struct ArgumentReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> ArgumentReader<'a> {
+    fn count(&mut self) -> PyResult<usize> {
+        let (count, rest) = self.rest.split_first_chunk().ok_or_else(malformed)?;
+        self.rest = rest;
+        Ok(u32::from_le_bytes(*count) as usize)
+    }
+
+    fn bytes(&mut self) -> PyResult<&'a [u8]> {
+        let len = self.count()?;
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or_else(malformed)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,141 @@
+//! Questions about the cluster and this process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use oxiray_wire::control::{Amount, UNIT};
+use oxiray_worker::events::read_session;
+use parking_lot::RwLock;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::session::{self, engine_error};
+
+/// What runs in this process now.
+#[derive(Default, Clone)]
+pub(crate) struct Running {
+    pub(crate) task: Option<oxiray_ids::TaskId>,
+    /// Of the function or method.
+    pub(crate) function: Option<Arc<str>>,
+    /// As people gave it, or the function's.
+    pub(crate) name: Option<Arc<str>>,
+    /// Of the actor's class.
+    pub(crate) class: Option<Arc<str>>,
+    pub(crate) actor: Option<oxiray_ids::ActorId>,
+    pub(crate) devices: Vec<u32>,
+}
+
+pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
+    task: None,
+    function: None,
+    name: None,
+    class: None,
+    actor: None,
+    devices: Vec::new(),
+});
+
+/// The next thing for the driver's terminal.
+#[pyfunction]
+pub(crate) fn next_log(py: Python<'_>) -> Option<(&'static str, String, u32, bool, Vec<String>)> {
+    let session = session::existing()?;
+    let item = py.detach(|| session.runtime.logs.next())?;
+    let kind = if item.is_warning { "warning" } else { "log" };
+    Some((kind, item.name, item.pid, item.is_error, item.lines))
+}
+
+/// The cluster as it is now.
+#[pyfunction]
+pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let session = session::current(py)?;
+    let view = py
+        .detach(|| session.runtime.cluster_view())
+        .ok_or_else(|| engine_error(py, 9, "the session has ended", &[]))?;
+    let dict = PyDict::new(py);
+    dict.set_item("total", resources(py, &view.total)?)?;
+    dict.set_item("available", resources(py, &view.available)?)?;
+    dict.set_item("node_id", PyBytes::new(py, &view.node))?;
+    dict.set_item("workers", view.workers)?;
+    dict.set_item("actors", view.actors)?;
+    dict.set_item("store_used", view.store_used)?;
+    dict.set_item("store_size", view.store_size)?;
+    dict.set_item("waiting", view.waiting)?;
+    dict.set_item("host", view.host)?;
+    dict.set_item("pid", view.pid)?;
+    Ok(dict)
+}
+
+fn resources<'py>(py: Python<'py>, amounts: &[Amount]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for amount in amounts {
+        dict.set_item(&amount.name, amount.amount as f64 / UNIT as f64)?;
+    }
+    Ok(dict)
+}
+
+/// Who and where this process is, and what it runs.
+#[pyfunction]
+pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let session = session::current(py)?;
+    let identity = &session.runtime.identity;
+    let running = RUNNING.read().clone();
+    let mut worker = [0; 28];
+    worker[..4].copy_from_slice(&identity.process.0.to_le_bytes());
+    worker[4..].copy_from_slice(&identity.node.0[..24]);
+    let dict = PyDict::new(py);
+    dict.set_item("job_id", PyBytes::new(py, &identity.job.0))?;
+    dict.set_item("node_id", PyBytes::new(py, &identity.node.0))?;
+    dict.set_item("worker_id", PyBytes::new(py, &worker))?;
+    dict.set_item(
+        "task_id",
+        running.task.map(|task| PyBytes::new(py, &task.0)),
+    )?;
+    dict.set_item(
+        "actor_id",
+        running.actor.map(|actor| PyBytes::new(py, &actor.0)),
+    )?;
+    dict.set_item("task_name", running.name.as_deref().unwrap_or(""))?;
+    dict.set_item("function_name", running.function.as_deref().unwrap_or(""))?;
+    dict.set_item("namespace", &identity.namespace)?;
+    dict.set_item("session_dir", &identity.session_dir)?;
+    dict.set_item("is_driver", identity.is_driver)?;
+    dict.set_item("device_ids", running.devices)?;
+    Ok(dict)
+}
+
+/// Name of the running task or actor class, for the prefix of what it prints.
+#[pyfunction]
+pub(crate) fn current_name() -> String {
+    let running = RUNNING.read();
+    running
+        .class
+        .as_deref()
+        .or(running.name.as_deref())
+        .unwrap_or("")
+        .to_owned()
+}
+
+type EventTuple = (String, u32, u64, u64, String);
+
+/// Every finished task of the session: name, pid, start, duration, task.
+#[pyfunction]
+pub(crate) fn timeline(py: Python<'_>) -> PyResult<Vec<EventTuple>> {
+    let session = session::current(py)?;
+    let directory = session.runtime.identity.session_dir.clone();
+    let events = py.detach(|| read_session(Path::new(&directory)))?;
+    let tuple = |event: oxiray_worker::events::Event| {
+        (
+            event.name,
+            event.pid,
+            event.start_ns,
+            event.duration_ns,
+            event.task.to_string(),
+        )
+    };
+    Ok(events.into_iter().map(tuple).collect())
+}
+
+/// How many objects and tasks this process keeps track of.
+#[pyfunction]
+pub(crate) fn counts() -> Option<(usize, usize)> {
+    session::existing().map(|session| session.runtime.lock().owner.counts())
+}

@@ -1,0 +1,58 @@
+//! The native module `oxiray._native`: Python's face of the engine.
+//!
+//! - [`session`]: the session of this process: start, stop, who am I
+//! - [`refs`]: `ObjectRef`, and how references travel inside pickles
+//! - [`values`]: Python values to bytes and back
+//! - [`buffers`]: looking at shared memory from Python; all of this crate's unsafe
+//! - [`submit`]: arguments of calls, and `RemoteCall`
+//! - [`actors`]: `ActorRef`, `ActorCall`
+//! - [`access`]: `get`, `put`, `wait`
+//! - [`execute`]: the main loop of a worker
+//! - [`inspect`]: questions about the cluster and this process
+
+use pyo3::prelude::*;
+
+mod access;
+mod actors;
+mod buffers;
+mod execute;
+mod inspect;
+mod refs;
+mod session;
+mod submit;
+mod values;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<refs::ObjectRef>()?;
+    module.add_class::<submit::RemoteCall>()?;
+    module.add_class::<actors::ActorRef>()?;
+    module.add_class::<actors::ActorCall>()?;
+    module.add_class::<buffers::ArenaView>()?;
+    let functions = [
+        wrap_pyfunction!(access::get, module)?,
+        wrap_pyfunction!(access::put, module)?,
+        wrap_pyfunction!(access::wait, module)?,
+        wrap_pyfunction!(access::watch, module)?,
+        wrap_pyfunction!(access::next_watched, module)?,
+        wrap_pyfunction!(actors::create_actor, module)?,
+        wrap_pyfunction!(actors::kill_actor, module)?,
+        wrap_pyfunction!(actors::rebuild_actor, module)?,
+        wrap_pyfunction!(refs::rebuild_ref, module)?,
+        wrap_pyfunction!(session::start, module)?,
+        wrap_pyfunction!(session::stop, module)?,
+        wrap_pyfunction!(session::is_running, module)?,
+        wrap_pyfunction!(session::connect_worker, module)?,
+        wrap_pyfunction!(execute::run_worker, module)?,
+        wrap_pyfunction!(inspect::next_log, module)?,
+        wrap_pyfunction!(inspect::cluster_view, module)?,
+        wrap_pyfunction!(inspect::context, module)?,
+        wrap_pyfunction!(inspect::current_name, module)?,
+        wrap_pyfunction!(inspect::timeline, module)?,
+        wrap_pyfunction!(inspect::counts, module)?,
+    ];
+    functions
+        .into_iter()
+        .try_for_each(|function| module.add_function(function))
+}

@@ -1,0 +1,155 @@
+//! The session of this process: start, stop, who am I.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use oxiray_sys::process::inherited_fd;
+use oxiray_wire::control::{Amount, NodeConfig, Shape, UNIT};
+use oxiray_worker::{DriverConfig, DriverSession, Runtime, start_driver, start_worker};
+use parking_lot::{Mutex, RwLock};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// A session, kept alive by every reference that belongs to it.
+pub(crate) struct Session {
+    pub(crate) runtime: Arc<Runtime>,
+    driver: Mutex<Option<DriverSession>>,
+}
+
+static CURRENT: RwLock<Option<Arc<Session>>> = RwLock::new(None);
+
+/// The current session; starts one if there is none.
+pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Session>> {
+    if let Some(session) = existing() {
+        return Ok(session);
+    }
+    py.import("oxiray._session")?.call_method0("auto_init")?;
+    existing().ok_or_else(|| PyRuntimeError::new_err("the session ended while it was starting"))
+}
+
+/// The current session, if there is one.
+pub(crate) fn existing() -> Option<Arc<Session>> {
+    CURRENT.read().clone()
+}
+
+/// The error of using something of a session that is over.
+pub(crate) fn ended_error(py: Python<'_>, what: &str) -> PyErr {
+    let message = format!(
+        "{what} belongs to a session that has been shut down; its values are gone. \
+         Call init() and submit the work again."
+    );
+    engine_error(py, 9, &message, &[])
+}
+
+/// An exception that `oxiray._errors` makes from the engine's code.
+pub(crate) fn engine_error(py: Python<'_>, code: u8, message: &str, data: &[u8]) -> PyErr {
+    let made = py
+        .import("oxiray._errors")
+        .and_then(|errors| errors.call_method1("engine_error", (code, message, data)));
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// Resources in the wire's form: fixed-point, sorted, zeros left out.
+pub(crate) fn amounts(resources: BTreeMap<String, f64>) -> PyResult<Vec<Amount>> {
+    let mut amounts = Vec::with_capacity(resources.len());
+    for (name, amount) in resources {
+        if !(0.0..=1e15).contains(&amount) {
+            return Err(PyValueError::new_err(format!(
+                "the amount of resource {name:?} must be between 0 and 1e15, not {amount}"
+            )));
+        }
+        let amount = (amount * UNIT as f64).round() as u64;
+        if amount > 0 {
+            amounts.push(Amount { name, amount });
+        }
+    }
+    Ok(amounts)
+}
+
+pub(crate) fn shape(resources: BTreeMap<String, f64>) -> PyResult<Shape> {
+    Ok(Shape {
+        resources: amounts(resources)?,
+    })
+}
+
+/// Starts a node service and makes its session the current one.
+#[pyfunction]
+#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keyword arguments of one Python caller"
+)]
+pub(crate) fn start(
+    py: Python<'_>,
+    program: String,
+    resources: BTreeMap<String, f64>,
+    object_store_memory: u64,
+    python: String,
+    sys_path: Vec<String>,
+    preload: Vec<String>,
+    session_dir: String,
+    log_to_driver: bool,
+    prestart_workers: u32,
+    memory_usage_threshold: f64,
+    namespace: String,
+) -> PyResult<()> {
+    let node = NodeConfig {
+        resources: amounts(resources)?,
+        object_store_memory,
+        python,
+        sys_path,
+        preload,
+        session_dir,
+        log_to_driver,
+        prestart_workers,
+        memory_usage_threshold,
+        namespace,
+    };
+    if existing().is_some() {
+        return Err(PyRuntimeError::new_err("a session is running already"));
+    }
+    let driver = py
+        .detach(|| start_driver(DriverConfig { program, node }))
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let runtime = driver.runtime.clone();
+    *CURRENT.write() = Some(Arc::new(Session {
+        runtime,
+        driver: Mutex::new(Some(driver)),
+    }));
+    Ok(())
+}
+
+/// Ends the current session, if there is one.
+#[pyfunction]
+pub(crate) fn stop(py: Python<'_>) {
+    let Some(session) = CURRENT.write().take() else {
+        return;
+    };
+    if let Some(driver) = session.driver.lock().take() {
+        py.detach(|| driver.stop());
+    }
+}
+
+/// Whether there is a session.
+#[pyfunction]
+pub(crate) fn is_running() -> bool {
+    existing().is_some()
+}
+
+/// Connects a forked worker to its node service.
+#[pyfunction]
+pub(crate) fn connect_worker(session_dir: &str, stdout: i32, stderr: i32) -> PyResult<()> {
+    let output: [OwnedFd; 2] = [inherited_fd(stdout)?, inherited_fd(stderr)?];
+    let runtime = start_worker(Path::new(session_dir), output)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    *CURRENT.write() = Some(Arc::new(Session {
+        runtime,
+        driver: Mutex::new(None),
+    }));
+    Ok(())
+}

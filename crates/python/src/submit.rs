@@ -1,0 +1,259 @@
+//! Arguments of calls, and `RemoteCall`: what stands at `f.remote`.
+//!
+//! ```text
+//! arguments: positional count u32, keyword count u32, then each value
+//!            (len u32, bytes); before a keyword's value its name (len u32, text)
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use oxiray_ids::FunctionId;
+use oxiray_worker::{Content, ObjectKey, SmallBytes, Target, TaskSpec};
+use parking_lot::Mutex;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::refs::ObjectRef;
+use crate::session::{self, Session};
+use crate::values::{self, PLACE, is_type};
+
+/// Serialised arguments and the references in them, each counted once until taken.
+pub(crate) struct Arguments {
+    session: Arc<Session>,
+    pub(crate) bytes: SmallBytes,
+    pub(crate) refs: SmallVec<[ObjectKey; 2]>,
+    pub(crate) nested: SmallVec<[ObjectKey; 1]>,
+}
+
+impl Drop for Arguments {
+    /// What was not taken, because the call failed half-way, is let go.
+    fn drop(&mut self) {
+        if !self.refs.is_empty() || !self.nested.is_empty() {
+            self.session
+                .runtime
+                .release(self.refs.drain(..).chain(self.nested.drain(..)));
+        }
+    }
+}
+
+impl Arguments {
+    pub(crate) fn encode(
+        py: Python<'_>,
+        session: &Arc<Session>,
+        what: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut this = Self {
+            session: session.clone(),
+            bytes: SmallBytes::new(),
+            refs: SmallVec::new(),
+            nested: SmallVec::new(),
+        };
+        let keywords = kwargs.map_or(0, |kwargs| kwargs.len());
+        this.bytes
+            .extend_from_slice(&(args.len() as u32).to_le_bytes());
+        this.bytes
+            .extend_from_slice(&(keywords as u32).to_le_bytes());
+        for (index, value) in args.iter().enumerate() {
+            this.value(py, &value)
+                .map_err(|error| named(py, error, what, &index.to_string()))?;
+        }
+        if let Some(kwargs) = kwargs {
+            for (name, value) in kwargs.iter() {
+                let name: String = name.extract()?;
+                this.bytes
+                    .extend_from_slice(&(name.len() as u32).to_le_bytes());
+                this.bytes.extend_from_slice(name.as_bytes());
+                this.value(py, &value)
+                    .map_err(|error| named(py, error, what, &name))?;
+            }
+        }
+        Ok(this)
+    }
+
+    fn value(&mut self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        if is_type::<ObjectRef>(py, value) {
+            let reference = value.cast::<ObjectRef>()?.get();
+            if !Arc::ptr_eq(&reference.session, &self.session) {
+                return Err(session::ended_error(
+                    py,
+                    &format!("ObjectRef({})", reference.id),
+                ));
+            }
+            self.session.runtime.lock().owner.add_ref(reference.key);
+            self.place(reference.key);
+        } else if !values::encode_scalar(value, &mut self.bytes)? {
+            let (content, contained) = values::encode(&self.session, value)?;
+            match content {
+                Content::Inline(bytes) => {
+                    self.bytes.extend_from_slice(&bytes);
+                    self.nested.extend(contained);
+                }
+                // Large: an object of its own, which the task reads from the store.
+                content => {
+                    let key = self.session.runtime.put(content, contained);
+                    self.place(key);
+                }
+            }
+        }
+        let len = (self.bytes.len() - at - 4) as u32;
+        self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        Ok(())
+    }
+
+    fn place(&mut self, key: ObjectKey) {
+        self.bytes.push(PLACE);
+        self.bytes
+            .extend_from_slice(&(self.refs.len() as u32).to_le_bytes());
+        self.refs.push(key);
+    }
+}
+
+/// Says which argument of which call could not be serialised.
+fn named(py: Python<'_>, error: PyErr, what: &str, argument: &str) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let message = format!(
+        "Could not serialize the argument {argument} of {what}: {}",
+        error.value(py)
+    );
+    let named = PyTypeError::new_err(message);
+    named.set_cause(py, Some(error));
+    named
+}
+
+/// What a call returns to its caller.
+pub(crate) fn returned<'py>(
+    py: Python<'py>,
+    session: &Arc<Session>,
+    task: oxiray_ids::TaskId,
+    keys: SmallVec<[ObjectKey; 1]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let reference = |(key, index): (ObjectKey, u32)| {
+        Bound::new(py, ObjectRef::new(session, key, task.object(index))).map(Bound::into_any)
+    };
+    match keys.as_slice() {
+        [] => Ok(py.None().into_bound(py)),
+        [key] => reference((*key, 1)),
+        _ => {
+            let refs: Vec<_> = keys
+                .into_iter()
+                .zip(1..)
+                .map(reference)
+                .collect::<PyResult<_>>()?;
+            Ok(PyList::new(py, refs)?.into_any())
+        }
+    }
+}
+
+/// A function as the current session knows it.
+#[derive(Clone, Copy)]
+struct Known {
+    session: usize,
+    function: FunctionId,
+    stats: u32,
+    shape: u32,
+}
+
+/// What stands at `f.remote`: calling it submits one task.
+#[pyclass(frozen, module = "oxiray")]
+pub(crate) struct RemoteCall {
+    make_payload: Py<PyAny>,
+    name: Arc<str>,
+    num_returns: u32,
+    resources: BTreeMap<String, f64>,
+    max_retries: i32,
+    known: Mutex<Option<Known>>,
+}
+
+impl RemoteCall {
+    fn known(&self, py: Python<'_>, session: &Arc<Session>) -> PyResult<Known> {
+        let identity = Arc::as_ptr(session) as usize;
+        if let Some(known) = *self.known.lock()
+            && known.session == identity
+        {
+            return Ok(known);
+        }
+        let payload: Vec<u8> = self.make_payload.call0(py)?.extract(py)?;
+        let function = FunctionId(xxh3_128(&payload).to_le_bytes());
+        let stats = session.runtime.ship_function(function, &payload);
+        let shape = session
+            .runtime
+            .shape(session::shape(self.resources.clone())?);
+        let known = Known {
+            session: identity,
+            function,
+            stats,
+            shape,
+        };
+        *self.known.lock() = Some(known);
+        Ok(known)
+    }
+}
+
+#[pymethods]
+impl RemoteCall {
+    #[new]
+    fn new(
+        make_payload: Py<PyAny>,
+        name: &str,
+        num_returns: u32,
+        resources: BTreeMap<String, f64>,
+        max_retries: i32,
+    ) -> Self {
+        Self {
+            make_payload,
+            name: name.into(),
+            num_returns,
+            resources,
+            max_retries,
+            known: Mutex::new(None),
+        }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let session = session::current(py)?;
+        let Known {
+            function,
+            stats,
+            shape,
+            ..
+        } = self.known(py, &session)?;
+        let mut arguments = Arguments::encode(py, &session, &self.name, args, kwargs)?;
+        let id = session.runtime.next_task_id(None);
+        let spec = TaskSpec {
+            id,
+            target: Target::Function {
+                function,
+                stats,
+                shape,
+            },
+            name: self.name.clone(),
+            num_returns: self.num_returns,
+            args: std::mem::take(&mut arguments.bytes),
+            refs: std::mem::take(&mut arguments.refs),
+            nested: std::mem::take(&mut arguments.nested),
+            retries: self.max_retries,
+        };
+        let keys = session.runtime.submit(spec);
+        returned(py, &session, id, keys)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<remote call of {}>", self.name)
+    }
+}
