@@ -41,10 +41,7 @@ impl Bells {
     /// The bell at `place`.
     pub fn bell(&self, place: u32) -> Bell {
         assert!((place as usize) < MAX_PROCESSES, "no such bell");
-        Bell {
-            memory: self.0.clone(),
-            offset: place as usize * BELL_BYTES,
-        }
+        Bell { memory: self.0.clone(), offset: place as usize * BELL_BYTES }
     }
 }
 
@@ -162,11 +159,8 @@ pub(crate) fn has_news(bell: &impl BellMemory) -> bool {
 pub(crate) fn sleep(bell: &impl BellMemory, ticket: u32, timeout: Option<Duration>) -> Woken {
     bell.sleepers().fetch_add(1, Ordering::SeqCst);
     fence(Ordering::SeqCst);
-    let woken = if has_news(bell) {
-        Woken::Maybe
-    } else {
-        futex::wait(bell.word(), ticket, timeout)
-    };
+    let woken =
+        if has_news(bell) { Woken::Maybe } else { futex::wait(bell.word(), ticket, timeout) };
     bell.sleepers().fetch_sub(1, Ordering::SeqCst);
     woken
 }

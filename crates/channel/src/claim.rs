@@ -40,7 +40,5 @@ pub(crate) fn take_back(cells: &AtomicU64, number: u64) -> bool {
 fn change(cells: &AtomicU64, number: u64, state: u64) -> bool {
     let queued = cell(number, QUEUED);
     let changed = cell(number, state);
-    cells
-        .compare_exchange(queued, changed, Ordering::AcqRel, Ordering::Relaxed)
-        .is_ok()
+    cells.compare_exchange(queued, changed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }

@@ -66,10 +66,7 @@ impl Link {
         peer_bit: u32,
     ) -> std::io::Result<Self> {
         let mapping = Arc::new(Mapping::new(file, CHANNEL_BYTES)?);
-        let memory = |side| RingMemory {
-            mapping: mapping.clone(),
-            side,
-        };
+        let memory = |side| RingMemory { mapping: mapping.clone(), side };
         Ok(Self {
             outgoing: Producer::new(memory(side)),
             incoming: Consumer::new(memory(1 - side)),
@@ -109,8 +106,7 @@ impl Link {
     }
 
     fn cell(&self, side: usize, number: u64) -> &AtomicU64 {
-        self.mapping
-            .atomic_u64(layout::claims(side) + 8 * claim::place(number))
+        self.mapping.atomic_u64(layout::claims(side) + 8 * claim::place(number))
     }
 
     /// Offers the next task to the peer: its number, to be sent in its frame.

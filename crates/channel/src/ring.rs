@@ -55,28 +55,17 @@ pub(crate) struct Producer<M> {
 impl<M: Memory> Producer<M> {
     pub(crate) fn new(memory: M) -> Self {
         let tail = memory.tail().load(Ordering::Relaxed);
-        Self {
-            memory,
-            tail,
-            head_seen: 0,
-        }
+        Self { memory, tail, head_seen: 0 }
     }
 
     /// Writes and publishes one frame made of `parts`.
     pub(crate) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Full> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        assert!(
-            len <= self.memory.capacity() / 2 - 2 * PREFIX,
-            "frame larger than MAX_FRAME"
-        );
+        assert!(len <= self.memory.capacity() / 2 - 2 * PREFIX, "frame larger than MAX_FRAME");
         let size = frame_size(len);
         let capacity = self.memory.capacity();
         let offset = self.tail as usize & (capacity - 1);
-        let skipped = if offset + size > capacity {
-            capacity - offset
-        } else {
-            0
-        };
+        let skipped = if offset + size > capacity { capacity - offset } else { 0 };
         if !self.has_room(skipped + size) {
             return Err(Full);
         }

@@ -77,9 +77,7 @@ impl Owner {
             unreachable!("only constructors construct")
         };
         if let Some(failure) = self.failed_argument(key) {
-            let Content::Failed(failure) = &failure else {
-                unreachable!("a failure")
-            };
+            let Content::Failed(failure) = &failure else { unreachable!("a failure") };
             let end = ActorEnd {
                 reason: "an argument of its constructor could not be computed".into(),
                 creation_error: failure.data.clone(),
@@ -95,11 +93,7 @@ impl Owner {
     }
 
     pub(crate) fn enqueue_call(&mut self, key: TaskKey, actor: ActorId, out: &mut impl Outbox) {
-        self.actors
-            .entry(actor)
-            .or_insert_with(Actor::new)
-            .queue
-            .push_back(key);
+        self.actors.entry(actor).or_insert_with(Actor::new).queue.push_back(key);
         self.push_calls(actor, out);
     }
 
@@ -197,11 +191,7 @@ impl Owner {
                 self.fail(key, failure.clone(), out);
             } else {
                 // Its arguments are on their way; `push_calls` fails it when they are here.
-                self.actors
-                    .get_mut(&actor)
-                    .expect("just seen")
-                    .queue
-                    .push_back(key);
+                self.actors.get_mut(&actor).expect("just seen").queue.push_back(key);
             }
         }
     }

@@ -132,10 +132,7 @@ impl Owner {
                 }
             } else {
                 self.add_ref(key);
-                self.held_for_args
-                    .entry((peer, answer.token))
-                    .or_default()
-                    .push(key);
+                self.held_for_args.entry((peer, answer.token)).or_default().push(key);
             }
         }
         debug_assert!(self.tasks.contains(task.0 as usize));
@@ -213,10 +210,7 @@ impl Owner {
     /// Another process no longer holds one of ours.
     pub fn on_release(&mut self, peer: ProcessId, id: ObjectId, out: &mut impl Outbox) {
         if let Some(key) = self.by_id.get(&id).copied() {
-            self.objects[key.index()]
-                .rare()
-                .borrowers
-                .retain(|other| *other != peer);
+            self.objects[key.index()].rare().borrowers.retain(|other| *other != peer);
             self.free_if_unused(key, out);
         }
     }
@@ -225,10 +219,7 @@ impl Owner {
     pub fn on_want(&mut self, peer: ProcessId, id: ObjectId, out: &mut impl Outbox) {
         let Some(key) = self.by_id.get(&id).copied() else {
             let body = lost();
-            let value = Value {
-                body: body.as_body(),
-                contained: Vec::new(),
-            };
+            let value = Value { body: body.as_body(), contained: Vec::new() };
             return out.send(peer, &Frame::Object(id, value));
         };
         if self.content(key).is_some() {
@@ -275,11 +266,7 @@ impl Owner {
 
     /// A worker has registered everything it retained of a task of ours.
     pub fn on_settled_args(&mut self, peer: ProcessId, token: u64, out: &mut impl Outbox) {
-        for key in self
-            .held_for_args
-            .remove(&(peer, token))
-            .unwrap_or_default()
-        {
+        for key in self.held_for_args.remove(&(peer, token)).unwrap_or_default() {
             self.drop_ref(key, out);
         }
     }
@@ -336,10 +323,7 @@ impl Owner {
 }
 
 fn lost() -> Content {
-    Content::failed(
-        FailureCode::ObjectLost,
-        "its owner no longer knows this object",
-    )
+    Content::failed(FailureCode::ObjectLost, "its owner no longer knows this object")
 }
 
 fn count_down(

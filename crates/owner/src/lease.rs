@@ -111,9 +111,7 @@ impl Owner {
                 break;
             };
             self.shapes[shape as usize].ready.pop_front();
-            let Lease {
-                peer, ref devices, ..
-            } = self.leases[lease];
+            let Lease { peer, ref devices, .. } = self.leases[lease];
             let devices = devices.clone();
             self.tasks[key.0 as usize].place = Place::Leased(lease);
             let number = self.push(key, peer, devices, true, out);
@@ -124,11 +122,7 @@ impl Owner {
             }
             let estimate_ns = estimate.unwrap_or(IN_FLIGHT_NS);
             lease.load_ns += estimate_ns;
-            lease.in_flight.push_back(InFlight {
-                task: key,
-                number,
-                estimate_ns,
-            });
+            lease.in_flight.push_back(InFlight { task: key, number, estimate_ns });
         }
         self.update_demand(shape, false, out);
     }
@@ -259,18 +253,12 @@ impl Owner {
 
     fn remove_lease(&mut self, index: usize) -> Lease {
         let lease = self.leases.remove(index);
-        self.shapes[lease.shape as usize]
-            .leases
-            .retain(|other| *other != index);
+        self.shapes[lease.shape as usize].leases.retain(|other| *other != index);
         lease
     }
 
     fn leases_at(&self, peer: ProcessId) -> Vec<usize> {
-        self.leases
-            .iter()
-            .filter(|(_, lease)| lease.peer == peer)
-            .map(|(index, _)| index)
-            .collect()
+        self.leases.iter().filter(|(_, lease)| lease.peer == peer).map(|(index, _)| index).collect()
     }
 
     /// Takes back what the worker of a lease has not begun.
@@ -326,10 +314,7 @@ impl Owner {
             if leases.iter().any(|index| self.leases[*index].retiring) {
                 continue;
             }
-            let lightest = leases
-                .iter()
-                .copied()
-                .min_by_key(|index| self.leases[*index].load_ns);
+            let lightest = leases.iter().copied().min_by_key(|index| self.leases[*index].load_ns);
             if let Some(index) = lightest {
                 self.leases[index].retiring = true;
                 if self.take_back_queued(index, out) {
@@ -392,11 +377,8 @@ impl Owner {
 
     /// The failure of tasks whose worker died.
     pub(crate) fn crash(out_of_memory: bool, message: &str) -> Content {
-        let code = if out_of_memory {
-            FailureCode::OutOfMemory
-        } else {
-            FailureCode::WorkerCrashed
-        };
+        let code =
+            if out_of_memory { FailureCode::OutOfMemory } else { FailureCode::WorkerCrashed };
         Content::failed(code, message)
     }
 }

@@ -60,11 +60,7 @@ impl Content {
         match *body {
             Body::Inline(bytes) => Content::Inline(SmallBytes::from_slice(bytes)),
             Body::Stored { offset, len } => Content::Stored { offset, len },
-            Body::Failed {
-                code,
-                message,
-                data,
-            } => Content::Failed(Arc::new(Failure {
+            Body::Failed { code, message, data } => Content::Failed(Arc::new(Failure {
                 code,
                 message: message.into(),
                 data: data.into(),
@@ -76,25 +72,16 @@ impl Content {
     pub fn as_body(&self) -> Body<'_> {
         match self {
             Content::Inline(bytes) => Body::Inline(bytes),
-            Content::Stored { offset, len } => Body::Stored {
-                offset: *offset,
-                len: *len,
-            },
-            Content::Failed(failure) => Body::Failed {
-                code: failure.code,
-                message: &failure.message,
-                data: &failure.data,
-            },
+            Content::Stored { offset, len } => Body::Stored { offset: *offset, len: *len },
+            Content::Failed(failure) => {
+                Body::Failed { code: failure.code, message: &failure.message, data: &failure.data }
+            }
         }
     }
 
     /// A failure without an exception of its own.
     pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
-        Content::Failed(Arc::new(Failure {
-            code,
-            message: message.into(),
-            data: Vec::new(),
-        }))
+        Content::Failed(Arc::new(Failure { code, message: message.into(), data: Vec::new() }))
     }
 }
 
@@ -207,10 +194,7 @@ impl Owner {
 
     /// The references inside an object.
     pub fn contained(&self, key: ObjectKey) -> &[ObjectKey] {
-        self.objects[key.index()]
-            .rare
-            .as_ref()
-            .map_or(&[], |rare| &rare.contained)
+        self.objects[key.index()].rare.as_ref().map_or(&[], |rare| &rare.contained)
     }
 
     /// Counts once more on an object.
@@ -274,30 +258,21 @@ impl Owner {
     pub(crate) fn send_value(&mut self, peer: ProcessId, key: ObjectKey, out: &mut impl Outbox) {
         let contained = self.names_of_contained(key);
         let object = &self.objects[key.index()];
-        let body = object
-            .content
-            .as_ref()
-            .expect("sent when complete")
-            .as_body();
+        let body = object.content.as_ref().expect("sent when complete").as_body();
         out.send(peer, &Frame::Object(object.id, Value { body, contained }));
     }
 
     /// The names of what an object contains, now known to the world.
     pub(crate) fn names_of_contained(&mut self, key: ObjectKey) -> Vec<RefName> {
         let count = self.contained(key).len();
-        (0..count)
-            .map(|index| self.name(self.contained(key)[index]))
-            .collect()
+        (0..count).map(|index| self.name(self.contained(key)[index])).collect()
     }
 
     /// The name of an object for another process. From now on it is known by id.
     pub fn name(&mut self, key: ObjectKey) -> RefName {
         let this = self.process;
         let object = &mut self.objects[key.index()];
-        let name = RefName {
-            id: object.id,
-            owner: object.owner.unwrap_or(this),
-        };
+        let name = RefName { id: object.id, owner: object.owner.unwrap_or(this) };
         if !object.named {
             object.named = true;
             self.by_id.insert(object.id, key);

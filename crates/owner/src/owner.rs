@@ -117,23 +117,13 @@ impl Owner {
                 seen[key.0 as usize] += 1;
             }
             for index in &shape.leases {
-                assert!(
-                    self.leases.contains(*index),
-                    "O-4: a shape lists a lease that is gone"
-                );
+                assert!(self.leases.contains(*index), "O-4: a shape lists a lease that is gone");
             }
         }
         for (index, lease) in &self.leases {
-            assert!(
-                self.shapes[lease.shape as usize].leases.contains(&index),
-                "O-4"
-            );
+            assert!(self.shapes[lease.shape as usize].leases.contains(&index), "O-4");
             for flight in &lease.in_flight {
-                assert_eq!(
-                    self.tasks[flight.task.0 as usize].place,
-                    Place::Leased(index),
-                    "O-4"
-                );
+                assert_eq!(self.tasks[flight.task.0 as usize].place, Place::Leased(index), "O-4");
                 seen[flight.task.0 as usize] += 1;
             }
         }

@@ -54,8 +54,10 @@ pub struct TaskSpec {
     pub args: SmallBytes,
     /// References whose values are arguments.
     pub refs: SmallVec<[ObjectKey; 2]>,
-    /// References inside arguments, handle of the actor included.
+    /// References inside arguments.
     pub nested: SmallVec<[ObjectKey; 1]>,
+    /// Handle of the actor that is called: it lives while calls are under way.
+    pub handle: Option<ObjectKey>,
     /// How often it may be run again; negative: for ever.
     pub retries: i32,
 }
@@ -91,22 +93,9 @@ impl Owner {
                 self.insert(object)
             })
             .collect();
-        let missing = spec
-            .refs
-            .iter()
-            .filter(|key| self.content(**key).is_none())
-            .count() as u32;
-        let place = if missing > 0 {
-            Place::Waiting(missing)
-        } else {
-            Place::Ready
-        };
-        let task = Task {
-            spec,
-            returns: returns.clone(),
-            place,
-            attempt: 0,
-        };
+        let missing = spec.refs.iter().filter(|key| self.content(**key).is_none()).count() as u32;
+        let place = if missing > 0 { Place::Waiting(missing) } else { Place::Ready };
+        let task = Task { spec, returns: returns.clone(), place, attempt: 0 };
         let key = TaskKey(self.tasks.insert(task) as u32);
         if missing > 0 {
             for index in 0..self.tasks[key.0 as usize].spec.refs.len() {
@@ -150,13 +139,10 @@ impl Owner {
     /// The failure of an argument, which is then the task's own.
     pub(crate) fn failed_argument(&self, key: TaskKey) -> Option<Content> {
         let task = &self.tasks[key.0 as usize];
-        task.spec
-            .refs
-            .iter()
-            .find_map(|argument| match self.content(*argument) {
-                Some(failed @ Content::Failed(_)) => Some(failed.clone()),
-                _ => None,
-            })
+        task.spec.refs.iter().find_map(|argument| match self.content(*argument) {
+            Some(failed @ Content::Failed(_)) => Some(failed.clone()),
+            _ => None,
+        })
     }
 
     /// Sends a task to `peer`; its number in the claims of that channel.
@@ -202,10 +188,7 @@ impl Owner {
             .iter()
             .zip(contained)
             .map(|(argument, contained)| Value {
-                body: self
-                    .content(*argument)
-                    .expect("arguments are complete")
-                    .as_body(),
+                body: self.content(*argument).expect("arguments are complete").as_body(),
                 contained,
             })
             .collect();
@@ -238,11 +221,7 @@ impl Owner {
     pub fn on_answer(&mut self, peer: ProcessId, answer: Answer<'_>, out: &mut impl Outbox) {
         let Some(key) = self.task_of(answer.token) else {
             // An answer to an attempt that was given up: what it hands over is let go.
-            if answer
-                .values
-                .iter()
-                .any(|value| !value.contained.is_empty())
-            {
+            if answer.values.iter().any(|value| !value.contained.is_empty()) {
                 out.send(peer, &Frame::SettledReturns(answer.token));
             }
             return;
@@ -257,11 +236,7 @@ impl Owner {
         if answer.outcome == Outcome::Retryable && self.retry(key, place, out) {
             return;
         }
-        let contents = answer
-            .values
-            .iter()
-            .map(|value| Content::from_body(&value.body))
-            .collect();
+        let contents = answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
         let contained = self.receive_contained(peer, &answer, out);
         self.leave_place(key, place, Some(answer.ran_ns));
         self.finish(key, contents, contained, out);
@@ -323,11 +298,8 @@ impl Owner {
         let mut contents = contents.into_iter();
         let mut last = None;
         for (index, object) in task.returns.into_iter().enumerate() {
-            let content = if whole {
-                contents.next()
-            } else {
-                last.take().or_else(|| contents.next())
-            };
+            let content =
+                if whole { contents.next() } else { last.take().or_else(|| contents.next()) };
             let content = content.unwrap_or_else(|| {
                 Content::failed(FailureCode::System, "the worker returned too few values")
             });
@@ -340,7 +312,8 @@ impl Owner {
             self.complete(object, content, out);
             self.drop_ref(object, out);
         }
-        for key in task.spec.refs.into_iter().chain(task.spec.nested) {
+        let TaskSpec { refs, nested, handle, .. } = task.spec;
+        for key in refs.into_iter().chain(nested).chain(handle) {
             self.drop_ref(key, out);
         }
     }

@@ -68,27 +68,16 @@ pub(crate) fn value_of<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match content {
         Content::Inline(bytes) => values::decode(py, session, Source::Inline(bytes)),
-        Content::Stored { offset, len } => values::decode(
-            py,
-            session,
-            Source::Stored {
-                key,
-                offset: *offset,
-                len: *len,
-            },
-        ),
+        Content::Stored { offset, len } => {
+            values::decode(py, session, Source::Stored { key, offset: *offset, len: *len })
+        }
         Content::Failed(failure) => {
             if failure.code as u8 == 0 {
                 let errors = py.import("oxiray._errors")?;
                 let error = errors.call_method1("rebuild", (failure.data.as_slice(),))?;
                 return Err(PyErr::from_value(error));
             }
-            Err(engine_error(
-                py,
-                failure.code as u8,
-                &failure.message,
-                &failure.data,
-            ))
+            Err(engine_error(py, failure.code as u8, &failure.message, &failure.data))
         }
     }
 }
@@ -97,10 +86,7 @@ fn check_session(py: Python<'_>, session: &Arc<Session>, reference: &ObjectRef) 
     if Arc::ptr_eq(session, &reference.session) {
         return Ok(());
     }
-    Err(session::ended_error(
-        py,
-        &format!("ObjectRef({})", reference.id),
-    ))
+    Err(session::ended_error(py, &format!("ObjectRef({})", reference.id)))
 }
 
 /// The value of a reference, or the values of a list of them.
@@ -142,18 +128,16 @@ pub(crate) fn get<'py>(
         }
     };
     let keys = keys_of(py, &list, "get")?;
-    let Some(first) = keys.first() else {
+    if keys.is_empty() {
         return Ok(PyList::empty(py).into_any());
-    };
+    }
     let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
-    let _ = first;
     let mut contents: Vec<Content> = Vec::with_capacity(keys.len());
     let mut wanted = false;
     let mut look = |state: &mut oxiray_worker::State| {
         if !wanted {
             wanted = true;
-            keys.iter()
-                .for_each(|key| state.owner.want(*key, &mut state.io));
+            keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
         }
         while let Some(key) = keys.get(contents.len()) {
             match state.owner.content(*key) {
@@ -188,10 +172,7 @@ fn timed_out(py: Python<'_>, count: usize) -> PyErr {
 fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
     match session::existing() {
         Some(session) => check_session(py, &session, reference),
-        None => Err(session::ended_error(
-            py,
-            &format!("ObjectRef({})", reference.id),
-        )),
+        None => Err(session::ended_error(py, &format!("ObjectRef({})", reference.id))),
     }
 }
 
@@ -200,10 +181,15 @@ fn keys_of(py: Python<'_>, list: &Bound<'_, PyList>, what: &str) -> PyResult<Vec
     let mut keys = Vec::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
         let Ok(reference) = item.cast::<ObjectRef>() else {
-            return Err(PyValueError::new_err(format!(
+            let message = format!(
                 "{what}() takes ObjectRefs, but item {index} of the list is {}",
                 item.get_type().fully_qualified_name()?
-            )));
+            );
+            // Ray's choice of exceptions.
+            return Err(match what {
+                "wait" => PyTypeError::new_err(message),
+                _ => PyValueError::new_err(message),
+            });
         };
         let reference = reference.get();
         match &current {
@@ -243,9 +229,7 @@ pub(crate) fn wait<'py>(
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
     let _ = fetch_local; // On one machine everything is local.
     if refs.is_instance_of::<ObjectRef>() {
-        return Err(PyTypeError::new_err(
-            "wait() takes a list of ObjectRefs, not one ObjectRef",
-        ));
+        return Err(PyTypeError::new_err("wait() takes a list of ObjectRefs, not one ObjectRef"));
     }
     let list = refs.cast::<PyList>().map_err(|_| {
         PyTypeError::new_err("wait() takes a list of ObjectRefs as its first argument")
@@ -280,8 +264,7 @@ pub(crate) fn wait<'py>(
     let mut look = |state: &mut oxiray_worker::State| {
         if !asked {
             asked = true;
-            keys.iter()
-                .for_each(|key| state.owner.want(*key, &mut state.io));
+            keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
         }
         let stamps = keys.iter().enumerate();
         complete.clear();
@@ -295,16 +278,10 @@ pub(crate) fn wait<'py>(
     complete.sort_unstable();
     complete.truncate(wanted);
     let mut is_ready = vec![false; count];
-    complete
-        .iter()
-        .for_each(|(_, index)| is_ready[*index] = true);
+    complete.iter().for_each(|(_, index)| is_ready[*index] = true);
     let (ready, rest) = (PyList::empty(py), PyList::empty(py));
     for (item, is_ready) in list.iter().zip(is_ready) {
-        if is_ready {
-            ready.append(item)?
-        } else {
-            rest.append(item)?
-        }
+        if is_ready { ready.append(item)? } else { rest.append(item)? }
     }
     Ok((ready, rest))
 }

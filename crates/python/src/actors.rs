@@ -46,11 +46,7 @@ impl ActorRef {
     }
 
     fn method(&self, name: &str, num_returns: u32) -> ActorCall {
-        ActorCall {
-            handle: self.0.clone(),
-            name: name.into(),
-            num_returns,
-        }
+        ActorCall { handle: self.0.clone(), name: name.into(), num_returns }
     }
 
     fn __hash__(&self) -> u64 {
@@ -60,9 +56,7 @@ impl ActorRef {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other
-            .cast::<ActorRef>()
-            .is_ok_and(|other| other.get().0.actor == self.0.actor)
+        other.cast::<ActorRef>().is_ok_and(|other| other.get().0.actor == self.0.actor)
     }
 
     fn __repr__(&self) -> String {
@@ -86,18 +80,8 @@ pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u32) -> PyResul
     let actor = ActorId::from_slice(actor)
         .ok_or_else(|| PyValueError::new_err("not the bytes of an actor's id"))?;
     let id = oxiray_worker::handle_object(actor);
-    let key = session.runtime.meet_actor(
-        actor,
-        RefName {
-            id,
-            owner: ProcessId(owner),
-        },
-    );
-    Ok(ActorRef(Arc::new(Handle {
-        session,
-        actor,
-        key,
-    })))
+    let key = session.runtime.meet_actor(actor, RefName { id, owner: ProcessId(owner) });
+    Ok(ActorRef(Arc::new(Handle { session, actor, key })))
 }
 
 /// What stands at `actor.method.remote`: calling it submits one call.
@@ -117,18 +101,15 @@ impl ActorCall {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Handle {
-            session,
-            actor,
-            key,
-        } = &*self.handle;
+        let Handle { session, actor, key } = &*self.handle;
+        if !session.is_current() {
+            return Err(session::ended_error(py, &format!("Actor {actor}")));
+        }
         let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
         let runtime = &session.runtime;
         let id = runtime.next_task_id(Some(*actor));
         // A call under way counts on the actor.
         runtime.lock().owner.add_ref(*key);
-        let mut nested = std::mem::take(&mut arguments.nested);
-        nested.push(*key);
         let spec = TaskSpec {
             id,
             target: Target::Method { actor: *actor },
@@ -136,7 +117,8 @@ impl ActorCall {
             num_returns: self.num_returns,
             args: std::mem::take(&mut arguments.bytes),
             refs: std::mem::take(&mut arguments.refs),
-            nested,
+            nested: std::mem::take(&mut arguments.nested),
+            handle: Some(*key),
             retries: 0,
         };
         let keys = runtime.submit(spec);
@@ -144,10 +126,7 @@ impl ActorCall {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<remote call of {} of actor {}>",
-            self.name, self.handle.actor
-        )
+        format!("<remote call of {} of actor {}>", self.name, self.handle.actor)
     }
 }
 
@@ -177,27 +156,17 @@ pub(crate) fn create_actor(
         args: std::mem::take(&mut arguments.bytes),
         refs: std::mem::take(&mut arguments.refs),
         nested: std::mem::take(&mut arguments.nested),
+        handle: None,
         retries: 0,
     };
     let key = runtime.create_actor(actor, class_name, placement, held, spec);
-    Ok(ActorRef(Arc::new(Handle {
-        session,
-        actor,
-        key,
-    })))
+    Ok(ActorRef(Arc::new(Handle { session, actor, key })))
 }
 
 /// Ends an actor at once.
 #[pyfunction]
 pub(crate) fn kill_actor(actor: &ActorRef, no_restart: bool) {
     let Handle { session, actor, .. } = &*actor.0;
-    let message = control::Actor {
-        actor: actor.0.to_vec(),
-        no_restart,
-    };
-    session
-        .runtime
-        .lock()
-        .io
-        .tell_node(to_node::Body::KillActor(message));
+    let message = control::Actor { actor: actor.0.to_vec(), no_restart };
+    session.runtime.lock().io.tell_node(to_node::Body::KillActor(message));
 }

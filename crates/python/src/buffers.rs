@@ -27,12 +27,7 @@ impl ArenaView {
     /// Looks at `len` bytes at `offset`, which are part of object `key`.
     pub(crate) fn new(session: &Arc<Session>, key: ObjectKey, offset: u64, len: u64) -> Self {
         session.runtime.lock().owner.add_ref(key);
-        Self {
-            session: session.clone(),
-            key,
-            offset,
-            len,
-        }
+        Self { session: session.clone(), key, offset, len }
     }
 }
 
@@ -68,11 +63,7 @@ impl ArenaView {
                 flags,
             )
         };
-        if filled == -1 {
-            Err(PyErr::fetch(slf.py()))
-        } else {
-            Ok(())
-        }
+        if filled == -1 { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
     }
 
     fn __len__(&self) -> usize {

@@ -28,7 +28,7 @@ const TERMINATE: &str = "__ray_terminate__";
 struct Loaded {
     function: Py<PyAny>,
     name: Arc<str>,
-    /// `Counter.add` for methods: what the timeline calls it.
+    /// The worker exits after so many calls; 0: never.
     max_calls: u64,
     calls: u64,
     retry_exceptions: Py<PyAny>,
@@ -38,6 +38,7 @@ struct Loaded {
 struct Actor {
     instance: Py<PyAny>,
     class_name: Arc<str>,
+    /// By name: the bound method, and what the timeline calls it.
     methods: HashMap<String, (Py<PyAny>, Arc<str>), RandomState>,
 }
 
@@ -120,7 +121,8 @@ impl Worker {
     fn execute(&mut self, py: Python<'_>, execution: Execution) -> Next {
         let task = execution.task();
         let mut after = Next::Go;
-        if !task.function.is_nil() || self.devices != task.devices {
+        // An actor keeps the devices that it was created with.
+        if self.actor.is_none() {
             self.set_devices(py, &task.devices);
         }
         let (name, result) = if task.function.is_nil() {
@@ -142,16 +144,11 @@ impl Worker {
                         true => Outcome::Retryable,
                         false => Outcome::Raised,
                     };
-                    (
-                        outcome,
-                        vec![(self.describe(py, &error, &name), Vec::new())],
-                    )
+                    (outcome, vec![(self.describe(py, &error, &name), Vec::new())])
                 }
             };
         drop(task);
-        self.session
-            .runtime
-            .answer(execution, &name, outcome, &values);
+        self.session.runtime.answer(execution, &name, outcome, &values);
         after
     }
 
@@ -170,10 +167,8 @@ impl Worker {
         };
         loaded.calls += 1;
         if loaded.max_calls > 0 && loaded.calls >= loaded.max_calls {
-            *after = Next::Exit(format!(
-                "it ran {} {} times (max_calls)",
-                loaded.name, loaded.calls
-            ));
+            *after =
+                Next::Exit(format!("it ran {} {} times (max_calls)", loaded.name, loaded.calls));
         }
         let name: Arc<str> = if task.name.is_empty() || *task.name == *loaded.name {
             loaded.name.clone()
@@ -202,16 +197,12 @@ impl Worker {
             return (task.name.into(), Err(error));
         };
         if !actor.methods.contains_key(task.name) {
-            let found = self
-                .hooks
-                .bind(py)
-                .call_method1("find_method", (&actor.instance, task.name));
+            let found =
+                self.hooks.bind(py).call_method1("find_method", (&actor.instance, task.name));
             match found {
                 Ok(method) => {
                     let full = format!("{}.{}", actor.class_name, task.name).into();
-                    actor
-                        .methods
-                        .insert(task.name.to_owned(), (method.unbind(), full));
+                    actor.methods.insert(task.name.to_owned(), (method.unbind(), full));
                 }
                 Err(error) => return (task.name.into(), Err(error)),
             }
@@ -265,16 +256,11 @@ impl Worker {
                 Some((&PLACE, index)) => {
                     let index = u32::from_le_bytes(index.try_into().map_err(|_| malformed())?);
                     let index = index as usize;
-                    match (
-                        task.values.get(index).map(|value| value.body),
-                        places.get(index),
-                    ) {
+                    match (task.values.get(index).map(|value| value.body), places.get(index)) {
                         (Some(Body::Inline(bytes)), _) => Source::Inline(bytes),
-                        (Some(Body::Stored { offset, len }), Some(Some(key))) => Source::Stored {
-                            key: *key,
-                            offset,
-                            len,
-                        },
+                        (Some(Body::Stored { offset, len }), Some(Some(key))) => {
+                            Source::Stored { key: *key, offset, len }
+                        }
                         _ => return Err(malformed()),
                     }
                 }
@@ -303,20 +289,11 @@ impl Worker {
             return Ok(());
         }
         let payload = self.payload(py, giver, id)?;
-        let loaded = self
-            .hooks
-            .bind(py)
-            .call_method1("load_function", (&*payload,))?;
+        let loaded = self.hooks.bind(py).call_method1("load_function", (&*payload,))?;
         let (function, name, max_calls, retry_exceptions): (Py<PyAny>, String, u64, Py<PyAny>) =
             loaded.extract()?;
         let name = name.into();
-        let loaded = Loaded {
-            function,
-            name,
-            max_calls,
-            calls: 0,
-            retry_exceptions,
-        };
+        let loaded = Loaded { function, name, max_calls, calls: 0, retry_exceptions };
         self.functions.insert(id, loaded);
         Ok(())
     }
@@ -339,10 +316,7 @@ impl Worker {
         }
         let hooks = self.hooks.bind(py);
         let parts = hooks.call_method1("unpack_returns", (result, task.num_returns, name))?;
-        parts
-            .try_iter()?
-            .map(|part| values::encode(&self.session, &part?))
-            .collect()
+        parts.try_iter()?.map(|part| values::encode(&self.session, &part?)).collect()
     }
 
     fn describe(&self, py: Python<'_>, error: &PyErr, name: &str) -> Content {
@@ -355,13 +329,8 @@ impl Worker {
     }
 
     fn description(&self, py: Python<'_>, error: &PyErr, name: &str) -> Vec<u8> {
-        let described = self
-            .errors
-            .bind(py)
-            .call_method1("describe", (error.value(py), name));
-        described
-            .and_then(|described| described.extract())
-            .unwrap_or_default()
+        let described = self.errors.bind(py).call_method1("describe", (error.value(py), name));
+        described.and_then(|described| described.extract()).unwrap_or_default()
     }
 
     fn is_actor_exit(&self, py: Python<'_>, error: &PyErr) -> bool {
@@ -392,10 +361,7 @@ impl Worker {
         }
         self.devices = devices.to_vec();
         RUNNING.write().devices = devices.to_vec();
-        let set = self
-            .hooks
-            .bind(py)
-            .call_method1("set_devices", (devices.to_vec(),));
+        let set = self.hooks.bind(py).call_method1("set_devices", (devices.to_vec(),));
         if let Err(error) = set {
             error.print(py);
         }
@@ -410,11 +376,8 @@ impl Worker {
         let Some(execution) = runtime.begin_constructor(start) else {
             return Next::Exit("the constructor's arguments are damaged".into());
         };
-        let devices: Vec<u32> = start
-            .devices
-            .iter()
-            .flat_map(|devices| devices.ids.iter().copied())
-            .collect();
+        let devices: Vec<u32> =
+            start.devices.iter().flat_map(|devices| devices.ids.iter().copied()).collect();
         self.set_devices(py, &devices);
         let class_name: Arc<str> = start.class_name.as_str().into();
         let name: Arc<str> = format!("{class_name}.__init__").into();
@@ -427,31 +390,25 @@ impl Worker {
             running.function = Some(name.clone());
         }
         let task = execution.task();
-        let built = self
-            .payload(py, execution.giver, task.function)
-            .and_then(|payload| {
-                let class = self
-                    .hooks
-                    .bind(py)
-                    .call_method1("load_class", (&*payload,))?;
-                self.call(py, &execution, &task, &class)
-            });
+        let built = self.payload(py, execution.giver, task.function).and_then(|payload| {
+            let class = self.hooks.bind(py).call_method1("load_class", (&*payload,))?;
+            self.call(py, &execution, &task, &class)
+        });
         drop(task);
         match built {
             Ok(instance) => {
                 let methods = HashMap::default();
-                self.actor = Some(Actor {
-                    instance: instance.unbind(),
-                    class_name,
-                    methods,
-                });
+                self.actor = Some(Actor { instance: instance.unbind(), class_name, methods });
                 // The creator hears first that its arguments are free.
                 runtime.answer(execution, &name, Outcome::Done, &[]);
                 runtime.actor_created(actor, Vec::new());
                 Next::Go
             }
             Err(error) => {
-                let described = self.description(py, &error, &name);
+                let mut described = self.description(py, &error, &name);
+                if described.is_empty() {
+                    described.push(0); // empty would say that all went well
+                }
                 runtime.answer(execution, &name, Outcome::Raised, &[]);
                 runtime.actor_created(actor, described);
                 Next::Exit("its constructor raised an exception".into())
@@ -463,9 +420,7 @@ impl Worker {
 /// What Python code printed must not be lost with the process.
 fn flush_output(py: Python<'_>) {
     for stream in ["stdout", "stderr"] {
-        let _ = py
-            .import("sys")
-            .and_then(|sys| sys.getattr(stream)?.call_method0("flush"));
+        let _ = py.import("sys").and_then(|sys| sys.getattr(stream)?.call_method0("flush"));
     }
 }
 

@@ -85,14 +85,8 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("job_id", PyBytes::new(py, &identity.job.0))?;
     dict.set_item("node_id", PyBytes::new(py, &identity.node.0))?;
     dict.set_item("worker_id", PyBytes::new(py, &worker))?;
-    dict.set_item(
-        "task_id",
-        running.task.map(|task| PyBytes::new(py, &task.0)),
-    )?;
-    dict.set_item(
-        "actor_id",
-        running.actor.map(|actor| PyBytes::new(py, &actor.0)),
-    )?;
+    dict.set_item("task_id", running.task.map(|task| PyBytes::new(py, &task.0)))?;
+    dict.set_item("actor_id", running.actor.map(|actor| PyBytes::new(py, &actor.0)))?;
     dict.set_item("task_name", running.name.as_deref().unwrap_or(""))?;
     dict.set_item("function_name", running.function.as_deref().unwrap_or(""))?;
     dict.set_item("namespace", &identity.namespace)?;
@@ -106,12 +100,7 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 pub(crate) fn current_name() -> String {
     let running = RUNNING.read();
-    running
-        .class
-        .as_deref()
-        .or(running.name.as_deref())
-        .unwrap_or("")
-        .to_owned()
+    running.class.as_deref().or(running.name.as_deref()).unwrap_or("").to_owned()
 }
 
 type EventTuple = (String, u32, u64, u64, String);
@@ -123,13 +112,7 @@ pub(crate) fn timeline(py: Python<'_>) -> PyResult<Vec<EventTuple>> {
     let directory = session.runtime.identity.session_dir.clone();
     let events = py.detach(|| read_session(Path::new(&directory)))?;
     let tuple = |event: oxiray_worker::events::Event| {
-        (
-            event.name,
-            event.pid,
-            event.start_ns,
-            event.duration_ns,
-            event.task.to_string(),
-        )
+        (event.name, event.pid, event.start_ns, event.duration_ns, event.task.to_string())
     };
     Ok(events.into_iter().map(tuple).collect())
 }

@@ -52,7 +52,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(inspect::timeline, module)?,
         wrap_pyfunction!(inspect::counts, module)?,
     ];
-    functions
-        .into_iter()
-        .try_for_each(|function| module.add_function(function))
+    functions.into_iter().try_for_each(|function| module.add_function(function))
 }

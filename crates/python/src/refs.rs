@@ -51,11 +51,7 @@ pub(crate) struct ObjectRef {
 impl ObjectRef {
     /// Takes over one count of `key`.
     pub(crate) fn new(session: &Arc<Session>, key: ObjectKey, id: ObjectId) -> Self {
-        Self {
-            session: session.clone(),
-            key,
-            id,
-        }
+        Self { session: session.clone(), key, id }
     }
 }
 
@@ -90,15 +86,11 @@ impl ObjectRef {
     }
 
     fn future<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("oxiray._futures")?
-            .call_method1("future_of", (slf,))
+        slf.py().import("oxiray._futures")?.call_method1("future_of", (slf,))
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("oxiray._futures")?
-            .call_method1("await_of", (slf,))
+        slf.py().import("oxiray._futures")?.call_method1("await_of", (slf,))
     }
 
     fn __hash__(&self) -> u64 {
@@ -108,9 +100,7 @@ impl ObjectRef {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other
-            .cast::<ObjectRef>()
-            .is_ok_and(|other| other.get().id == self.id)
+        other.cast::<ObjectRef>().is_ok_and(|other| other.get().id == self.id)
     }
 
     fn __repr__(&self) -> String {
@@ -141,10 +131,7 @@ pub(crate) fn rebuild_ref(py: Python<'_>, id: &[u8], owner: u32) -> PyResult<Obj
     let session = session::current(py)?;
     let id = ObjectId::from_slice(id)
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not the bytes of an ObjectRef"))?;
-    let name = RefName {
-        id,
-        owner: ProcessId(owner),
-    };
+    let name = RefName { id, owner: ProcessId(owner) };
     let key = {
         let state = &mut *session.runtime.lock();
         state.owner.read_ref(name, &mut state.io)

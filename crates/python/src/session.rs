@@ -18,6 +18,13 @@ pub(crate) struct Session {
     driver: Mutex<Option<DriverSession>>,
 }
 
+impl Session {
+    /// Whether this is the session that runs now.
+    pub(crate) fn is_current(self: &Arc<Self>) -> bool {
+        CURRENT.read().as_ref().is_some_and(|current| Arc::ptr_eq(current, self))
+    }
+}
+
 static CURRENT: RwLock<Option<Arc<Session>>> = RwLock::new(None);
 
 /// The current session; starts one if there is none.
@@ -72,18 +79,13 @@ pub(crate) fn amounts(resources: BTreeMap<String, f64>) -> PyResult<Vec<Amount>>
 }
 
 pub(crate) fn shape(resources: BTreeMap<String, f64>) -> PyResult<Shape> {
-    Ok(Shape {
-        resources: amounts(resources)?,
-    })
+    Ok(Shape { resources: amounts(resources)? })
 }
 
 /// Starts a node service and makes its session the current one.
 #[pyfunction]
 #[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "keyword arguments of one Python caller"
-)]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn start(
     py: Python<'_>,
     program: String,
@@ -117,10 +119,7 @@ pub(crate) fn start(
         .detach(|| start_driver(DriverConfig { program, node }))
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let runtime = driver.runtime.clone();
-    *CURRENT.write() = Some(Arc::new(Session {
-        runtime,
-        driver: Mutex::new(Some(driver)),
-    }));
+    *CURRENT.write() = Some(Arc::new(Session { runtime, driver: Mutex::new(Some(driver)) }));
     Ok(())
 }
 
@@ -147,9 +146,6 @@ pub(crate) fn connect_worker(session_dir: &str, stdout: i32, stderr: i32) -> PyR
     let output: [OwnedFd; 2] = [inherited_fd(stdout)?, inherited_fd(stderr)?];
     let runtime = start_worker(Path::new(session_dir), output)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    *CURRENT.write() = Some(Arc::new(Session {
-        runtime,
-        driver: Mutex::new(None),
-    }));
+    *CURRENT.write() = Some(Arc::new(Session { runtime, driver: Mutex::new(None) }));
     Ok(())
 }

@@ -33,9 +33,7 @@ impl Drop for Arguments {
     /// What was not taken, because the call failed half-way, is let go.
     fn drop(&mut self) {
         if !self.refs.is_empty() || !self.nested.is_empty() {
-            self.session
-                .runtime
-                .release(self.refs.drain(..).chain(self.nested.drain(..)));
+            self.session.runtime.release(self.refs.drain(..).chain(self.nested.drain(..)));
         }
     }
 }
@@ -55,22 +53,17 @@ impl Arguments {
             nested: SmallVec::new(),
         };
         let keywords = kwargs.map_or(0, |kwargs| kwargs.len());
-        this.bytes
-            .extend_from_slice(&(args.len() as u32).to_le_bytes());
-        this.bytes
-            .extend_from_slice(&(keywords as u32).to_le_bytes());
+        this.bytes.extend_from_slice(&(args.len() as u32).to_le_bytes());
+        this.bytes.extend_from_slice(&(keywords as u32).to_le_bytes());
         for (index, value) in args.iter().enumerate() {
-            this.value(py, &value)
-                .map_err(|error| named(py, error, what, &index.to_string()))?;
+            this.value(py, &value).map_err(|error| named(py, error, what, &index.to_string()))?;
         }
         if let Some(kwargs) = kwargs {
             for (name, value) in kwargs.iter() {
                 let name: String = name.extract()?;
-                this.bytes
-                    .extend_from_slice(&(name.len() as u32).to_le_bytes());
+                this.bytes.extend_from_slice(&(name.len() as u32).to_le_bytes());
                 this.bytes.extend_from_slice(name.as_bytes());
-                this.value(py, &value)
-                    .map_err(|error| named(py, error, what, &name))?;
+                this.value(py, &value).map_err(|error| named(py, error, what, &name))?;
             }
         }
         Ok(this)
@@ -82,10 +75,7 @@ impl Arguments {
         if is_type::<ObjectRef>(py, value) {
             let reference = value.cast::<ObjectRef>()?.get();
             if !Arc::ptr_eq(&reference.session, &self.session) {
-                return Err(session::ended_error(
-                    py,
-                    &format!("ObjectRef({})", reference.id),
-                ));
+                return Err(session::ended_error(py, &format!("ObjectRef({})", reference.id)));
             }
             self.session.runtime.lock().owner.add_ref(reference.key);
             self.place(reference.key);
@@ -110,8 +100,7 @@ impl Arguments {
 
     fn place(&mut self, key: ObjectKey) {
         self.bytes.push(PLACE);
-        self.bytes
-            .extend_from_slice(&(self.refs.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(&(self.refs.len() as u32).to_le_bytes());
         self.refs.push(key);
     }
 }
@@ -121,10 +110,8 @@ fn named(py: Python<'_>, error: PyErr, what: &str, argument: &str) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
-    let message = format!(
-        "Could not serialize the argument {argument} of {what}: {}",
-        error.value(py)
-    );
+    let message =
+        format!("Could not serialize the argument {argument} of {what}: {}", error.value(py));
     let named = PyTypeError::new_err(message);
     named.set_cause(py, Some(error));
     named
@@ -144,11 +131,7 @@ pub(crate) fn returned<'py>(
         [] => Ok(py.None().into_bound(py)),
         [key] => reference((*key, 1)),
         _ => {
-            let refs: Vec<_> = keys
-                .into_iter()
-                .zip(1..)
-                .map(reference)
-                .collect::<PyResult<_>>()?;
+            let refs: Vec<_> = keys.into_iter().zip(1..).map(reference).collect::<PyResult<_>>()?;
             Ok(PyList::new(py, refs)?.into_any())
         }
     }
@@ -185,15 +168,8 @@ impl RemoteCall {
         let payload: Vec<u8> = self.make_payload.call0(py)?.extract(py)?;
         let function = FunctionId(xxh3_128(&payload).to_le_bytes());
         let stats = session.runtime.ship_function(function, &payload);
-        let shape = session
-            .runtime
-            .shape(session::shape(self.resources.clone())?);
-        let known = Known {
-            session: identity,
-            function,
-            stats,
-            shape,
-        };
+        let shape = session.runtime.shape(session::shape(self.resources.clone())?);
+        let known = Known { session: identity, function, stats, shape };
         *self.known.lock() = Some(known);
         Ok(known)
     }
@@ -227,26 +203,18 @@ impl RemoteCall {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let session = session::current(py)?;
-        let Known {
-            function,
-            stats,
-            shape,
-            ..
-        } = self.known(py, &session)?;
+        let Known { function, stats, shape, .. } = self.known(py, &session)?;
         let mut arguments = Arguments::encode(py, &session, &self.name, args, kwargs)?;
         let id = session.runtime.next_task_id(None);
         let spec = TaskSpec {
             id,
-            target: Target::Function {
-                function,
-                stats,
-                shape,
-            },
+            target: Target::Function { function, stats, shape },
             name: self.name.clone(),
             num_returns: self.num_returns,
             args: std::mem::take(&mut arguments.bytes),
             refs: std::mem::take(&mut arguments.refs),
             nested: std::mem::take(&mut arguments.nested),
+            handle: None,
             retries: self.max_retries,
         };
         let keys = session.runtime.submit(spec);

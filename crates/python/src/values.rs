@@ -42,8 +42,6 @@ const ALIGN: usize = 64;
 
 /// A value made ready to be written somewhere.
 enum Encoded {
-    /// Complete.
-    Small(SmallBytes),
     /// A tag and borrowed bytes.
     Tagged(u8, Contiguous),
     /// A text too large to copy twice.
@@ -120,9 +118,7 @@ fn prepare(value: &Bound<'_, PyAny>) -> PyResult<Encoded> {
     }
     let buffers = PyList::empty(py);
     static DUMPS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let pickle = DUMPS
-        .import(py, "oxiray._serialization", "dumps")?
-        .call1((value, &buffers))?;
+    let pickle = DUMPS.import(py, "oxiray._serialization", "dumps")?.call1((value, &buffers))?;
     let pickle = Contiguous::new(&pickle)?;
     if buffers.is_empty() {
         return Ok(Encoded::Tagged(PICKLE, pickle));
@@ -149,7 +145,6 @@ impl Encoded {
     /// Its parts with the place of each.
     fn parts<'a>(&'a self, py: Python<'a>) -> PyResult<Vec<(usize, &'a [u8])>> {
         Ok(match self {
-            Encoded::Small(bytes) => vec![(0, bytes)],
             Encoded::Tagged(tag, bytes) => vec![(0, std::slice::from_ref(tag)), (1, bytes.bytes())],
             Encoded::Text(text) => vec![(0, &[STR]), (1, text.bind(py).to_str()?.as_bytes())],
             Encoded::Buffers(header, pickle, buffers) => {
@@ -185,10 +180,7 @@ fn place(session: &Arc<Session>, py: Python<'_>, encoded: Encoded) -> PyResult<C
         for (at, part) in parts {
             runtime.arena.write(offset + at as u64, part);
         }
-        Ok(Content::Stored {
-            offset,
-            len: len as u64,
-        })
+        Ok(Content::Stored { offset, len: len as u64 })
     })
     .map_err(|reason: String| engine_error(py, 8, &reason, &[]))
 }
@@ -198,11 +190,7 @@ pub(crate) enum Source<'a> {
     /// In a message.
     Inline(&'a [u8]),
     /// In the store, as this object.
-    Stored {
-        key: ObjectKey,
-        offset: u64,
-        len: u64,
-    },
+    Stored { key: ObjectKey, offset: u64, len: u64 },
 }
 
 /// Makes the Python value of serialised bytes.
@@ -261,10 +249,7 @@ fn part<'py>(
     at: usize,
     len: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let part = at
-        .checked_add(len)
-        .and_then(|end| bytes.get(at..end))
-        .ok_or_else(|| damaged(py))?;
+    let part = at.checked_add(len).and_then(|end| bytes.get(at..end)).ok_or_else(|| damaged(py))?;
     Ok(match source {
         Source::Inline(_) => PyBytes::new(py, part).into_any(),
         Source::Stored { key, offset, .. } => {

@@ -22,23 +22,13 @@ const MAX_FDS: usize = 4;
 
 fn new_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
-    Ok(socket_with(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        flags,
-        None,
-    )?)
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
 /// A connected pair, blocking, closed on exec.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC;
-    Ok(socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        flags,
-        None,
-    )?)
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
 /// Listens at `path`, which must not exist.
@@ -64,10 +54,7 @@ pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
 /// Who is at the other end: process id and user id, as the kernel saw them connect.
 pub fn peer(socket: impl AsFd) -> io::Result<(u32, u32)> {
     let credentials = sockopt::socket_peercred(socket)?;
-    Ok((
-        credentials.pid.as_raw_nonzero().get() as u32,
-        credentials.uid.as_raw(),
-    ))
+    Ok((credentials.pid.as_raw_nonzero().get() as u32, credentials.uid.as_raw()))
 }
 
 /// Makes receives and sends return `WouldBlock` instead of sleeping.
@@ -80,18 +67,10 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Resu
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "too many descriptors",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
     loop {
-        match sendmsg(
-            &socket,
-            &[IoSlice::new(bytes)],
-            &mut ancillary,
-            SendFlags::NOSIGNAL,
-        ) {
+        match sendmsg(&socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
             Ok(sent) if sent == bytes.len() => return Ok(()),
@@ -107,12 +86,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<(usize
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut slices = [IoSliceMut::new(buffer)];
-        match recvmsg(
-            &socket,
-            &mut slices,
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        ) {
+        match recvmsg(&socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(rustix::io::Errno::CONNRESET) => return Ok(None),
             Err(error) => return Err(error.into()),

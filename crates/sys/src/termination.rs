@@ -15,11 +15,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     unsafe {
         let errno = libc::__errno_location();
         let saved = *errno;
-        libc::write(
-            WRITE_END.load(Ordering::Relaxed),
-            (&raw const byte).cast(),
-            1,
-        );
+        libc::write(WRITE_END.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
         *errno = saved;
     }
 }

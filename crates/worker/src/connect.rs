@@ -78,23 +78,12 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(&errors).map_or_else(|_| Stdio::null(), Stdio::from));
-    let mut child = process::spawn_detached(&mut command, theirs, DRIVER_FD).map_err(|error| {
-        StartError::Spawn {
-            program: config.program.clone(),
-            error,
-        }
-    })?;
-    let register = Register {
-        version: VERSION,
-        kind: ProcessKind::Driver as i32,
-        config: Some(config.node),
-    };
+    let mut child = process::spawn_detached(&mut command, theirs, DRIVER_FD)
+        .map_err(|error| StartError::Spawn { program: config.program.clone(), error })?;
+    let register =
+        Register { version: VERSION, kind: ProcessKind::Driver as i32, config: Some(config.node) };
     match register_at(ours, register, &[], true) {
-        Ok((runtime, threads)) => Ok(DriverSession {
-            runtime,
-            child,
-            threads,
-        }),
+        Ok((runtime, threads)) => Ok(DriverSession { runtime, child, threads }),
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -112,11 +101,7 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
 /// Connects a forked worker; `output` are the read ends of its two streams.
 pub fn start_worker(session: &Path, output: [OwnedFd; 2]) -> Result<Arc<Runtime>, StartError> {
     let socket = packet::connect_to(&session.join("node.sock"))?;
-    let register = Register {
-        version: VERSION,
-        kind: ProcessKind::Worker as i32,
-        config: None,
-    };
+    let register = Register { version: VERSION, kind: ProcessKind::Worker as i32, config: None };
     let (runtime, _threads) = register_at(socket, register, &output, false)?;
     Ok(runtime)
 }
@@ -153,10 +138,7 @@ fn register_at(
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .stack_size(256 * 1024)
-        .spawn(body)
+    thread::Builder::new().name(name.to_owned()).stack_size(256 * 1024).spawn(body)
 }
 
 fn build(
@@ -181,13 +163,7 @@ fn build(
     };
     let arena = Arena::map(arena, registered.store_size)?;
     let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)));
-    Ok(Runtime::new(
-        Io::new(socket, bells),
-        bell,
-        arena,
-        identity,
-        executor,
-    ))
+    Ok(Runtime::new(Io::new(socket, bells), bell, arena, identity, executor))
 }
 
 impl DriverSession {
@@ -195,10 +171,7 @@ impl DriverSession {
     /// logs and the node service has gone.
     pub fn stop(mut self) {
         self.runtime.leaving.store(true, Ordering::SeqCst);
-        self.runtime
-            .lock()
-            .io
-            .tell_node(to_node::Body::Stop(Empty {}));
+        self.runtime.lock().io.tell_node(to_node::Body::Stop(Empty {}));
         let end = Instant::now() + control::STOP_WITHIN;
         while !self.threads[0].is_finished() && Instant::now() < end {
             thread::sleep(std::time::Duration::from_millis(1));

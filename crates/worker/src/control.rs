@@ -111,9 +111,7 @@ impl Runtime {
     /// Room for `size` bytes in the arena.
     pub fn allocate(&self, size: u64) -> Result<u64, String> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
-        self.lock()
-            .io
-            .tell_node(to_node::Body::Allocate(Allocate { request, size }));
+        self.lock().io.tell_node(to_node::Body::Allocate(Allocate { request, size }));
         match self.replies.take(request) {
             Some(Reply::Extent(extent)) => extent,
             _ => Err("the session has ended".to_owned()),
@@ -124,9 +122,7 @@ impl Runtime {
     pub fn cluster_view(&self) -> Option<ClusterView> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
         let topic = Topic::Cluster as i32;
-        self.lock()
-            .io
-            .tell_node(to_node::Body::Query(Query { request, topic }));
+        self.lock().io.tell_node(to_node::Body::Query(Query { request, topic }));
         match self.replies.take(request) {
             Some(Reply::View(view)) => Some(*view),
             _ => None,
@@ -182,14 +178,10 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
                 true => Ok(allocated.offset),
                 false => Err(allocated.refused),
             };
-            return runtime
-                .replies
-                .put(allocated.request, Reply::Extent(extent));
+            return runtime.replies.put(allocated.request, Reply::Extent(extent));
         }
         Body::ClusterView(view) => {
-            return runtime
-                .replies
-                .put(view.request, Reply::View(Box::new(view)));
+            return runtime.replies.put(view.request, Reply::View(Box::new(view)));
         }
         Body::Log(log) => {
             return runtime.logs.push(LogItem {
@@ -224,16 +216,10 @@ fn change_state(state: &mut State, body: from_node::Body, fds: Vec<OwnedFd>) {
     use from_node::Body;
     match body {
         Body::Granted(granted) => {
-            let devices = granted
-                .devices
-                .into_iter()
-                .flat_map(|devices| devices.ids)
-                .collect();
+            let devices = granted.devices.into_iter().flat_map(|devices| devices.ids).collect();
             let worker = ProcessId(granted.worker);
             let shape = granted.shape_key as u32;
-            state
-                .owner
-                .on_granted(shape, granted.lease, worker, devices, &mut state.io);
+            state.owner.on_granted(shape, granted.lease, worker, devices, &mut state.io);
         }
         Body::Reclaim(_) => state.owner.on_reclaim(&mut state.io),
         Body::ChannelOpened(opened) => {
@@ -258,13 +244,9 @@ fn on_process_died(state: &mut State, died: &ProcessDied) {
     let mut message = format!("the worker process {} died: {}", died.pid, died.reason);
     if !died.last_lines.is_empty() {
         message.push_str("\nThe last lines it printed:\n");
-        died.last_lines
-            .iter()
-            .for_each(|line| message.push_str(&format!("    {line}\n")));
+        died.last_lines.iter().for_each(|line| message.push_str(&format!("    {line}\n")));
     }
-    state
-        .owner
-        .on_process_died(peer, died.out_of_memory, message.trim_end(), &mut state.io);
+    state.owner.on_process_died(peer, died.out_of_memory, message.trim_end(), &mut state.io);
     state.io.forget_link(peer);
 }
 
@@ -274,19 +256,14 @@ fn on_actor_state(state: &mut State, message: ActorState) {
     };
     match ActorPhase::try_from(message.phase) {
         Ok(ActorPhase::Alive) => {
-            state
-                .owner
-                .on_actor_alive(actor, ProcessId(message.process), &mut state.io);
+            state.owner.on_actor_alive(actor, ProcessId(message.process), &mut state.io);
         }
         Ok(ActorPhase::Dead) => {
             // What it had answered before it died still counts.
             if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
                 state.drain_peer(peer);
             }
-            let end = ActorEnd {
-                reason: message.reason,
-                creation_error: message.creation_error,
-            };
+            let end = ActorEnd { reason: message.reason, creation_error: message.creation_error };
             state.owner.on_actor_dead(actor, end, &mut state.io);
         }
         Ok(ActorPhase::Pending) | Err(_) => {}

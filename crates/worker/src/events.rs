@@ -103,11 +103,7 @@ impl EventLog {
 
     fn next_chunk(&mut self) -> io::Result<()> {
         let path = self.directory.join(format!("{}.{}", self.pid, self.chunks));
-        let file = OpenOptions::new()
-            .create_new(true)
-            .read(true)
-            .write(true)
-            .open(path)?;
+        let file = OpenOptions::new().create_new(true).read(true).write(true).open(path)?;
         file.set_len(CHUNK as u64)?;
         self.chunk = Some(Mapping::new(&file, CHUNK)?);
         self.chunks += 1;
@@ -142,10 +138,7 @@ pub fn read_session(session: &Path) -> io::Result<Vec<Event>> {
 }
 
 fn read_chunk(path: &Path, pid: u32, names: &[&str], into: &mut Vec<Event>) -> io::Result<()> {
-    let chunk = Mapping::new(
-        &OpenOptions::new().read(true).write(true).open(path)?,
-        CHUNK,
-    )?;
+    let chunk = Mapping::new(&OpenOptions::new().read(true).write(true).open(path)?, CHUNK)?;
     let count = chunk.atomic_u64(0).load(Ordering::Acquire).min(PER_CHUNK) as usize;
     for index in 0..count {
         let record = chunk.bytes(HEADER + index * RECORD, RECORD);
@@ -176,12 +169,7 @@ mod tests {
         let total = PER_CHUNK + 10;
         for counter in 0..total {
             let task = TaskId::new(ActorId::NIL, ProcessId(1), counter);
-            log.record(
-                if counter % 2 == 0 { "even" } else { "odd" },
-                task,
-                counter,
-                5,
-            );
+            log.record(if counter % 2 == 0 { "even" } else { "odd" }, task, counter, 5);
         }
         let events = read_session(&session).unwrap();
         assert_eq!(events.len() as u64, total);

@@ -93,11 +93,7 @@ impl Executor {
     }
 
     pub(crate) fn push(&mut self, peer: ProcessId, number: u64, bytes: &[u8]) {
-        self.queue.push_back(Queued {
-            peer,
-            number,
-            bytes: bytes.to_vec(),
-        });
+        self.queue.push_back(Queued { peer, number, bytes: bytes.to_vec() });
     }
 
     /// Nobody waits for these any more.
@@ -108,11 +104,7 @@ impl Executor {
     /// How the calling thread, about to sleep, lends the CPUs of its task.
     pub(crate) fn lend(&self) -> Lend {
         let runs = self.running.is_some() && self.thread == Some(std::thread::current().id());
-        if runs {
-            Lend::Pending { due: false }
-        } else {
-            Lend::None
-        }
+        if runs { Lend::Pending { due: false } } else { Lend::None }
     }
 }
 
@@ -141,26 +133,20 @@ impl Lend {
         if !matches!(self, Lend::Pending { due: true }) {
             return;
         }
-        state
-            .io
-            .tell_node(to_node::Body::Blocked(control::Empty {}));
+        state.io.tell_node(to_node::Body::Blocked(control::Empty {}));
         let queued = state.executor.queue.iter().map(|queued| queued.peer);
         let mut told: Vec<ProcessId> = queued.chain(state.executor.running).collect();
         told.sort_unstable();
         told.dedup();
-        told.iter()
-            .for_each(|peer| state.io.send(*peer, &Frame::Blocked));
+        told.iter().for_each(|peer| state.io.send(*peer, &Frame::Blocked));
         state.io.wake_peers();
         *self = Lend::Lent(told);
     }
 
     pub(crate) fn end(self, state: &mut State) {
         if let Lend::Lent(told) = self {
-            state
-                .io
-                .tell_node(to_node::Body::Unblocked(control::Empty {}));
-            told.iter()
-                .for_each(|peer| state.io.send(*peer, &Frame::Unblocked));
+            state.io.tell_node(to_node::Body::Unblocked(control::Empty {}));
+            told.iter().for_each(|peer| state.io.send(*peer, &Frame::Unblocked));
             state.io.wake_peers();
         }
     }
@@ -237,14 +223,7 @@ impl Runtime {
         let state = &mut *self.lock();
         let now = monotonic_ns();
         let ran_ns = now.saturating_sub(execution.started);
-        let Execution {
-            giver,
-            held,
-            token,
-            id,
-            started_wall,
-            ..
-        } = execution;
+        let Execution { giver, held, token, id, started_wall, .. } = execution;
         state.executor.events.record(name, id, started_wall, ran_ns);
         state.executor.running = None;
         let retained: Vec<ObjectId> = state.owner.end_task(giver, token, held, &mut state.io);
@@ -254,23 +233,11 @@ impl Runtime {
             .map(|(content, keys)| {
                 handed_over.extend_from_slice(keys);
                 let contained = keys.iter().map(|key| state.owner.name(*key)).collect();
-                Value {
-                    body: content.as_body(),
-                    contained,
-                }
+                Value { body: content.as_body(), contained }
             })
             .collect();
         state.owner.hand_over(giver, token, handed_over);
-        state.io.send(
-            giver,
-            &Frame::Answer(Answer {
-                token,
-                outcome,
-                ran_ns,
-                values,
-                retained,
-            }),
-        );
+        state.io.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
         // While more work waits here, the owner is told now and then only.
         if state.executor.told + TELL_EVERY_NS < now {
             state.executor.told = now;
@@ -280,36 +247,22 @@ impl Runtime {
 
     /// Tells the node how the constructor of our actor ended.
     pub fn actor_created(&self, actor: ActorId, error: Vec<u8>) {
-        let created = control::ActorCreated {
-            actor: actor.0.to_vec(),
-            error,
-        };
-        self.lock()
-            .io
-            .tell_node(to_node::Body::ActorCreated(created));
+        let created = control::ActorCreated { actor: actor.0.to_vec(), error };
+        self.lock().io.tell_node(to_node::Body::ActorCreated(created));
     }
 
     /// Tells the node that this process is about to exit.
     pub fn announce_exit(&self, reason: &str) {
         let state = &mut *self.lock();
         state.io.wake_peers();
-        state.io.tell_node(to_node::Body::Exiting(control::Text {
-            text: reason.to_owned(),
-        }));
+        state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.to_owned() }));
     }
 
     /// The constructor of an actor, as the control service sent it.
     pub fn begin_constructor(&self, start: &StartActor) -> Option<Execution> {
         let state = &mut *self.lock();
         let giver = ProcessId(start.creator);
-        begin(
-            state,
-            Queued {
-                peer: giver,
-                number: 0,
-                bytes: start.spec.clone(),
-            },
-        )
+        begin(state, Queued { peer: giver, number: 0, bytes: start.spec.clone() })
     }
 }
 

@@ -197,11 +197,7 @@ impl Io {
             } else {
                 let mut pieces = self.scratch.chunks(PIECE_BYTES).peekable();
                 while let Some(piece) = pieces.next() {
-                    let mark = if pieces.peek().is_some() {
-                        PIECE
-                    } else {
-                        LAST_PIECE
-                    };
+                    let mark = if pieces.peek().is_some() { PIECE } else { LAST_PIECE };
                     let mut bytes = Vec::with_capacity(piece.len() + 1);
                     bytes.push(mark);
                     bytes.extend_from_slice(piece);
@@ -242,9 +238,9 @@ impl Io {
         self.unwoken.len() + self.freed.len()
     }
 
-    /// Whether some peer has frames that it may not know of.
+    /// Whether somebody is to be woken or told.
     pub(crate) fn has_unwoken(&self) -> bool {
-        !self.unwoken.is_empty()
+        !self.unwoken.is_empty() || !self.freed.is_empty()
     }
 
     /// Wakes every peer that was written to, and passes on what was freed.
@@ -261,9 +257,7 @@ impl Io {
         if !self.freed.is_empty() {
             let offsets = std::mem::take(&mut self.freed);
             for chunk in offsets.chunks(4096) {
-                self.tell_node(to_node::Body::Free(control::Free {
-                    offsets: chunk.to_vec(),
-                }));
+                self.tell_node(to_node::Body::Free(control::Free { offsets: chunk.to_vec() }));
             }
         }
     }
@@ -271,10 +265,7 @@ impl Io {
 
 impl Outbox for Io {
     fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
-        let link = self
-            .peers
-            .get_mut(&peer)
-            .and_then(|state| state.link.as_mut());
+        let link = self.peers.get_mut(&peer).and_then(|state| state.link.as_mut());
         if let (true, Some(link)) = (claimable, link) {
             task.number = link.offer();
         }
@@ -325,10 +316,7 @@ impl Outbox for Io {
     }
 
     fn kill_actor(&mut self, actor: ActorId) {
-        let actor = control::Actor {
-            actor: actor.0.to_vec(),
-            no_restart: true,
-        };
+        let actor = control::Actor { actor: actor.0.to_vec(), no_restart: true };
         self.tell_node(to_node::Body::KillActor(actor));
     }
 }

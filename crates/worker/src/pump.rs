@@ -38,11 +38,7 @@ impl PumpBed {
 
     /// A reader leaves: somebody must read now.
     pub(crate) fn kick_if_deep(&self) {
-        if self
-            .0
-            .compare_exchange(DEEP, AWAKE, Ordering::SeqCst, Ordering::Relaxed)
-            .is_ok()
-        {
+        if self.0.compare_exchange(DEEP, AWAKE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
             futex::wake_all(&self.0);
         }
     }

@@ -183,8 +183,7 @@ impl State {
     /// Moves completions that somebody watches to where they are picked up.
     pub(crate) fn collect_watched(&mut self) {
         for key in std::mem::take(&mut self.io.ready) {
-            self.fired
-                .extend(self.watching.remove(&key).unwrap_or_default());
+            self.fired.extend(self.watching.remove(&key).unwrap_or_default());
             self.owner.drop_ref(key, &mut self.io);
         }
     }
@@ -238,11 +237,7 @@ impl Runtime {
     pub fn next_task_id(&self, actor: Option<ActorId>) -> TaskId {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
         let Identity { job, process, .. } = self.identity;
-        TaskId::new(
-            actor.unwrap_or_else(|| ActorId::home(job, process)),
-            process,
-            counter,
-        )
+        TaskId::new(actor.unwrap_or_else(|| ActorId::home(job, process)), process, counter)
     }
 
     /// An id for a new actor of ours.
@@ -260,11 +255,7 @@ impl Runtime {
     pub fn ship_function(&self, id: FunctionId, payload: &[u8]) -> u32 {
         let state = &mut *self.lock();
         let owner = &mut state.owner;
-        state
-            .shipped
-            .entry(id)
-            .or_insert_with(|| (payload.into(), owner.function()))
-            .1
+        state.shipped.entry(id).or_insert_with(|| (payload.into(), owner.function())).1
     }
 
     /// The number of a shape.
@@ -338,10 +329,7 @@ impl Runtime {
     pub fn meet_actor(&self, actor: ActorId, name: RefName) -> ObjectKey {
         let state = &mut *self.lock();
         if state.owner.meet_actor(actor) {
-            let actor = control::Actor {
-                actor: actor.0.to_vec(),
-                no_restart: false,
-            };
+            let actor = control::Actor { actor: actor.0.to_vec(), no_restart: false };
             state.io.tell_node(to_node::Body::WatchActor(actor));
         }
         state.owner.read_ref(name, &mut state.io)
@@ -390,11 +378,7 @@ impl Runtime {
                 !fired.is_empty()
             },
         );
-        if waited == Waited::Done {
-            Ok(fired)
-        } else {
-            Err(waited)
-        }
+        if waited == Waited::Done { Ok(fired) } else { Err(waited) }
     }
 
     /// Looks once, without sleeping.

@@ -89,11 +89,7 @@ impl Writer<'_> {
                 self.u64(offset);
                 self.u64(len);
             }
-            Body::Failed {
-                code,
-                message,
-                data,
-            } => {
+            Body::Failed { code, message, data } => {
                 self.u8(FAILED);
                 self.u8(code as u8);
                 self.text(message);
@@ -160,20 +156,14 @@ impl<'a> Reader<'a> {
 
     pub(super) fn names(&mut self) -> Result<Vec<RefName>, DecodeError> {
         self.list(ObjectId::LEN + 4, |reader| {
-            Ok(RefName {
-                id: ObjectId(reader.array()?),
-                owner: ProcessId(reader.u32()?),
-            })
+            Ok(RefName { id: ObjectId(reader.array()?), owner: ProcessId(reader.u32()?) })
         })
     }
 
     pub(super) fn value(&mut self) -> Result<Value<'a>, DecodeError> {
         let body = match self.u8()? {
             INLINE => Body::Inline(self.bytes()?),
-            STORED => Body::Stored {
-                offset: self.u64()?,
-                len: self.u64()?,
-            },
+            STORED => Body::Stored { offset: self.u64()?, len: self.u64()? },
             FAILED => {
                 let code = self.u8()?;
                 Body::Failed {
@@ -184,10 +174,7 @@ impl<'a> Reader<'a> {
             }
             tag => return Err(DecodeError::BadTag(tag)),
         };
-        Ok(Value {
-            body,
-            contained: self.names()?,
-        })
+        Ok(Value { body, contained: self.names()? })
     }
 
     pub(super) fn finish(self) -> Result<(), DecodeError> {

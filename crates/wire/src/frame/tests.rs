@@ -12,10 +12,7 @@ fn object_id() -> impl Strategy<Value = ObjectId> {
 fn names() -> impl Strategy<Value = Vec<RefName>> {
     let name = (object_id(), any::<u32>());
     prop::collection::vec(
-        name.prop_map(|(id, owner)| RefName {
-            id,
-            owner: ProcessId(owner),
-        }),
+        name.prop_map(|(id, owner)| RefName { id, owner: ProcessId(owner) }),
         0..4,
     )
 }
@@ -39,15 +36,10 @@ impl OwnedBody {
     fn as_body(&self) -> Body<'_> {
         match self {
             OwnedBody::Inline(bytes) => Body::Inline(bytes),
-            OwnedBody::Stored(offset, len) => Body::Stored {
-                offset: *offset,
-                len: *len,
-            },
-            OwnedBody::Failed(message, data) => Body::Failed {
-                code: FailureCode::WorkerCrashed,
-                message,
-                data,
-            },
+            OwnedBody::Stored(offset, len) => Body::Stored { offset: *offset, len: *len },
+            OwnedBody::Failed(message, data) => {
+                Body::Failed { code: FailureCode::WorkerCrashed, message, data }
+            }
         }
     }
 }

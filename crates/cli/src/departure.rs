@@ -1,0 +1,123 @@
+//! The end of processes, and the reasons for it that the zygote knows.
+
+use std::io;
+
+use oxiray_ids::ProcessId;
+use oxiray_node::Event;
+use oxiray_sys::clock::monotonic_ns;
+
+use crate::connection::Connection;
+use crate::session::tail;
+use crate::shell::Shell;
+use crate::zygote::{News, describe};
+
+/// How long the reason of a worker's end is waited for once its socket closed.
+const REASON_LIMIT: u64 = 200_000_000;
+/// A zygote that dies twice within this is not started again at once.
+const ZYGOTE_REST: u64 = 5_000_000_000;
+
+/// A worker whose socket closed and whose exit status has not come.
+#[derive(Debug)]
+pub(crate) struct Departing {
+    connection: Connection,
+    process: ProcessId,
+    pub(crate) until: u64,
+}
+
+impl Shell {
+    /// A connection is over. A worker's reason may still be on its way.
+    pub(crate) fn close(&mut self, slot: usize) {
+        let Some(connection) = self.io.connections.try_remove(slot) else {
+            return;
+        };
+        self.io.poller.remove(connection.socket());
+        let Some(process) = connection.process else {
+            return;
+        };
+        self.io.by_process.remove(&process);
+        let until = monotonic_ns() + REASON_LIMIT;
+        let is_worker = connection.output.is_some();
+        let departing = Departing { connection, process, until };
+        match is_worker {
+            true => self.departing.push(departing),
+            false => self.ended(departing, "it closed its connection".into()),
+        }
+    }
+
+    /// Gives up waiting for reasons. Whoever lives on without a connection can
+    /// be reached by nobody, so it must not.
+    pub(crate) fn end_overdue(&mut self, now: u64) {
+        while let Some(at) = self.departing.iter().position(|departing| now >= departing.until) {
+            let departing = self.departing.swap_remove(at);
+            departing.connection.kill();
+            self.ended(departing, "it ended, and its exit status is not known".into());
+        }
+    }
+
+    fn ended(&mut self, departing: Departing, reason: String) {
+        let mut last_lines = Vec::new();
+        if let Some(output) = departing.connection.output {
+            self.io.read_output(output, 0, true);
+            self.io.read_output(output, 1, true);
+            self.io.outputs[output].process = None;
+            last_lines = self.io.outputs[output].last_lines();
+            self.io.tidy_output(output);
+        }
+        tracing::info!(pid = departing.connection.pid, reason, "process ended");
+        self.event(Event::Ended { process: departing.process, reason, last_lines });
+    }
+
+    pub(crate) fn on_zygote(&mut self) {
+        while let Some(zygote) = &mut self.io.zygote {
+            match zygote.receive() {
+                Ok(Some(News::Forked(pid))) => {
+                    // It may have registered, and even ended, before this was read.
+                    let here = self.io.connections.iter().map(|(_, connection)| connection);
+                    let gone = self.departing.iter().map(|departing| &departing.connection);
+                    let registered =
+                        here.chain(gone).any(|other| other.pid == pid && other.process.is_some());
+                    zygote.forked(pid, registered);
+                }
+                Ok(Some(News::Exited(pid, status))) => self.on_worker_exit(pid, status),
+                Ok(None) => tracing::warn!("the zygote said something that is not understood"),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.on_zygote_gone(),
+            }
+        }
+    }
+
+    fn on_zygote_gone(&mut self) {
+        self.io.zygote_gone();
+        let now = monotonic_ns();
+        let again = self.zygote_died_at.replace(now).is_some_and(|at| now < at + ZYGOTE_REST);
+        // One that keeps dying is started only when the core wants a worker: it
+        // waits longer each time, and tells the user after a few.
+        if !again && let Err(error) = self.io.ensure_zygote() {
+            tracing::warn!(%error, "no new zygote");
+        }
+    }
+
+    fn on_worker_exit(&mut self, pid: u32, status: i32) {
+        let reason = describe(status);
+        if self.io.zygote.as_mut().is_some_and(|zygote| zygote.settle(pid)) {
+            let log = tail(&self.io.session.logs().join("zygote.log"), 2000);
+            let reason = format!("a worker ended before it was ready: {reason}. It wrote:\n{log}");
+            self.io.failed_starts.push(reason);
+            return;
+        }
+        let connected = self.io.connections.iter();
+        let mut connected =
+            connected.filter(|(_, other)| other.pid == pid && other.output.is_some());
+        if let Some(slot) = connected.next().map(|(slot, _)| slot) {
+            // What it said before it ended counts.
+            while self.io.ending.is_none() && self.read_packets(slot) {}
+            self.close(slot);
+        }
+        if let Some(at) =
+            self.departing.iter().position(|departing| departing.connection.pid == pid)
+        {
+            let departing = self.departing.swap_remove(at);
+            self.ended(departing, reason);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Does what the core asks for: sends, makes channels, starts and kills.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use oxiray_ids::ProcessId;
+use oxiray_node::{Endpoint, Outbox};
+use oxiray_sys::memory::memory_file;
+use oxiray_wire::control::{ChannelOpened, FromNode, Log, NodeConfig, Text, from_node::Body};
+use prost::Message;
+use slab::Slab;
+
+use crate::connection::Connection;
+use crate::output::{Output, Progress};
+use crate::poller::{Poller, Token};
+use crate::session::{Session, tail};
+use crate::zygote::{Zygote, kill_group};
+
+/// Printed lines are not sent on while this much waits for the driver: what
+/// workers print must never fill this process.
+const MOST_FOR_DRIVER: usize = 4 << 20;
+
+/// Why everything ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// The driver asked.
+    Asked,
+    /// The driver is gone.
+    DriverGone,
+    /// A signal.
+    Signal,
+}
+
+/// Everything the shell does with the operating system.
+pub(crate) struct Io {
+    pub(crate) poller: Poller,
+    pub(crate) session: Session,
+    pub(crate) config: NodeConfig,
+    pub(crate) connections: Slab<Connection>,
+    pub(crate) by_process: BTreeMap<ProcessId, usize>,
+    pub(crate) outputs: Slab<Output>,
+    pub(crate) zygote: Option<Zygote>,
+    /// Groups of zygotes that died before their workers.
+    pub(crate) orphaned_groups: Vec<u32>,
+    /// Starts that failed within the core's call: it hears of them afterwards.
+    pub(crate) failed_starts: Vec<String>,
+    pub(crate) driver: ProcessId,
+    pub(crate) ending: Option<Ending>,
+    unsent_lines: usize,
+    encoded: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Io {
+    pub(crate) fn new(poller: Poller, session: Session, config: NodeConfig) -> Self {
+        Self {
+            poller,
+            session,
+            config,
+            connections: Slab::new(),
+            by_process: BTreeMap::new(),
+            outputs: Slab::new(),
+            zygote: None,
+            orphaned_groups: Vec::new(),
+            failed_starts: Vec::new(),
+            driver: ProcessId(0),
+            ending: None,
+            unsent_lines: 0,
+            encoded: Vec::new(),
+            buffer: vec![0; 256 * 1024],
+        }
+    }
+
+    /// Sends over the connection in `slot`.
+    pub(crate) fn send_to(&mut self, slot: usize, body: Body, fds: &[BorrowedFd<'_>]) {
+        let Some(connection) = self.connections.get_mut(slot) else {
+            return;
+        };
+        self.encoded.clear();
+        let message = FromNode::from(body);
+        message.encode(&mut self.encoded).expect("a vector grows as needed");
+        match connection.send(&self.encoded, fds) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.poller.want_write(connection.socket(), Token::Connection(slot), true);
+            }
+            // The peer's end shows when its socket is read. One that lives on
+            // without its message would wait for ever, so it must not.
+            Err(error) => {
+                tracing::warn!(pid = connection.pid, %error, "a message could not be sent");
+                let gone = io::ErrorKind::BrokenPipe;
+                if error.kind() != gone && connection.process != Some(self.driver) {
+                    connection.kill();
+                }
+            }
+        }
+    }
+
+    /// Sends queued packets of a connection.
+    pub(crate) fn flush(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else {
+            return;
+        };
+        if connection.queued_bytes() > 0 && connection.flush() {
+            self.poller.want_write(connection.socket(), Token::Connection(slot), false);
+        }
+    }
+
+    /// Starts the zygote if there is none.
+    pub(crate) fn ensure_zygote(&mut self) -> io::Result<&mut Zygote> {
+        if self.zygote.is_none() {
+            let zygote = Zygote::start(&self.config, &self.session.logs())?;
+            self.poller.add(zygote.socket(), Token::Zygote)?;
+            tracing::info!(pid = zygote.pid(), "zygote started");
+            self.zygote = Some(zygote);
+        }
+        Ok(self.zygote.as_mut().expect("there is one now"))
+    }
+
+    /// The zygote is gone: takes it away, and counts the starts that go with it.
+    pub(crate) fn zygote_gone(&mut self) {
+        let Some(zygote) = self.zygote.take() else {
+            return;
+        };
+        self.poller.remove(zygote.socket());
+        self.orphaned_groups.push(zygote.pid());
+        let outstanding = zygote.outstanding();
+        let status = zygote.bury();
+        let log = tail(&self.session.logs().join("zygote.log"), 2000);
+        tracing::warn!(?status, outstanding, "zygote ended");
+        let how = status.map_or("it is gone".into(), |status| status.to_string());
+        let reason = format!("the process that starts them ended ({how}). It wrote:\n{log}");
+        self.failed_starts.extend(std::iter::repeat_n(reason, outstanding));
+    }
+
+    /// Reads a worker's stream: once, or until nothing is left now.
+    pub(crate) fn read_output(&mut self, slot: usize, stream: usize, all: bool) {
+        let Some(mut output) = self.outputs.get_mut(slot) else {
+            return;
+        };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut logs = Vec::new();
+        // Even "all" ends: a worker may print faster than this reads.
+        for _ in 0..if all { 64 } else { 1 } {
+            let pipe = output.pipe(stream).map(|pipe| pipe.try_clone_to_owned());
+            match output.read(stream, &mut buffer[..64 * 1024], &mut |log| logs.push(log)) {
+                Progress::More => {}
+                Progress::Nothing => break,
+                Progress::Closed => {
+                    if let Some(Ok(pipe)) = pipe {
+                        self.poller.remove(pipe);
+                    }
+                    break;
+                }
+            }
+            output = &mut self.outputs[slot];
+        }
+        self.buffer = buffer;
+        for log in logs {
+            self.send_log(log);
+        }
+    }
+
+    fn send_log(&mut self, mut log: Log) {
+        let Some(&slot) = self.by_process.get(&self.driver) else {
+            return;
+        };
+        if !self.config.log_to_driver {
+            return;
+        }
+        if self.connections[slot].queued_bytes() > MOST_FOR_DRIVER {
+            self.unsent_lines += log.lines.len();
+            return;
+        }
+        if self.unsent_lines > 0 {
+            let note = format!(
+                "({} lines were not shown because the driver did not keep up; {} has them)",
+                std::mem::take(&mut self.unsent_lines),
+                self.session.logs().display(),
+            );
+            log.lines.insert(0, note);
+        }
+        self.send_to(slot, Body::Log(log), &[]);
+    }
+
+    /// Drops an output that can say nothing any more and belongs to nobody.
+    pub(crate) fn tidy_output(&mut self, slot: usize) {
+        if self.outputs.get(slot).is_some_and(|o| o.is_closed() && o.process.is_none()) {
+            self.outputs.remove(slot);
+        }
+    }
+
+    /// Ends everything, and leaves nothing behind but the logs of a crash.
+    pub(crate) fn finish(mut self, ending: Ending) {
+        let outputs: Vec<usize> = self.outputs.iter().map(|(slot, _)| slot).collect();
+        for slot in outputs {
+            self.read_output(slot, 0, true);
+            self.read_output(slot, 1, true);
+        }
+        if let Some(&slot) = self.by_process.get(&self.driver) {
+            self.send_to(slot, Body::Stopped(Text::default()), &[]);
+            // The driver waits for this; one that does not must not keep us.
+            let until = Instant::now() + Duration::from_millis(500);
+            while !self.connections[slot].flush() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        for (_, connection) in &self.connections {
+            if connection.process.is_some_and(|process| process != self.driver)
+                && connection.output.is_some()
+            {
+                connection.kill();
+            }
+        }
+        for &group in &self.orphaned_groups {
+            kill_group(group);
+        }
+        if let Some(zygote) = self.zygote.take() {
+            zygote.end();
+        }
+        tracing::info!(?ending, "session ended");
+        match ending {
+            Ending::DriverGone => self.session.keep_logs_and_remove(),
+            Ending::Asked | Ending::Signal => self.session.remove(),
+        }
+    }
+}
+
+impl Outbox for Io {
+    fn send(&mut self, to: ProcessId, body: Body) {
+        if let Some(&slot) = self.by_process.get(&to) {
+            self.send_to(slot, body, &[]);
+        }
+    }
+
+    fn open_channel(&mut self, ends: [Endpoint; 2]) {
+        let file: OwnedFd = match memory_file("oxiray-channel", oxiray_channel::CHANNEL_BYTES) {
+            Ok(file) => file,
+            Err(error) => {
+                // Without it the two would wait for each other for ever.
+                tracing::error!(%error, "no memory for a channel");
+                self.kill(ends[1].process);
+                return;
+            }
+        };
+        for side in 0..2 {
+            let (ours, peer) = (ends[side], ends[1 - side]);
+            let opened = ChannelOpened {
+                peer: peer.process.0,
+                peer_bell: peer.bell,
+                index: ours.index,
+                peer_index: peer.index,
+                side: side as u32,
+                peer_pid: peer.pid,
+            };
+            if let Some(&slot) = self.by_process.get(&ours.process) {
+                self.send_to(slot, Body::ChannelOpened(opened), &[file.as_fd()]);
+            }
+        }
+    }
+
+    fn start_worker(&mut self) {
+        let started = self.ensure_zygote().and_then(Zygote::fork);
+        if let Err(error) = started {
+            let reason = format!("{}: {error}", self.config.python);
+            self.failed_starts.push(reason);
+        }
+    }
+
+    fn kill(&mut self, process: ProcessId) {
+        if let Some(&slot) = self.by_process.get(&process)
+            && process != self.driver
+        {
+            self.connections[slot].kill();
+        }
+    }
+
+    fn shut_down(&mut self, asked: bool) {
+        let ending = if asked { Ending::Asked } else { Ending::DriverGone };
+        self.ending.get_or_insert(ending);
+    }
+}

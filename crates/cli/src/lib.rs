@@ -1,0 +1,32 @@
+//! The native programs: `oxirayd`, a machine's node service, and `oxiray`, the
+//! tool that people use.
+//!
+//! `oxirayd` is one thread around the pure core of `oxiray_node`. It sleeps in
+//! one poll and wakes only when something happens:
+//!
+//! - [`daemon`]: from the driver's first packet to the end of the session
+//! - `shell`: the loop; it turns what happens into events of the core
+//! - `registration`, `departure`: how processes come and go
+//! - `io`: does what the core asks for
+//! - `connection`: a packet socket with a queue for what it cannot take yet
+//! - `zygote`: the process that workers are forked from
+//! - `output`, `lines`: what workers print
+//! - `memory_watch`, `machine`: the machine's memory, and who uses too much
+//! - `session`: the session's directory
+//! - `poller`: what is being waited for
+//! - [`status`]: `oxiray status`
+
+mod connection;
+pub mod daemon;
+mod departure;
+mod io;
+mod lines;
+mod machine;
+mod memory_watch;
+mod output;
+mod poller;
+mod registration;
+mod session;
+mod shell;
+pub mod status;
+mod zygote;

@@ -1,0 +1,132 @@
+//! Who connects, and who may register.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use oxiray_ids::ProcessId;
+use oxiray_node::Event;
+use oxiray_sys::packet;
+use oxiray_wire::control::{ProcessKind, Register, Text, from_node};
+
+use crate::connection::Connection;
+use crate::output::Output;
+use crate::poller::Token;
+use crate::shell::Shell;
+
+impl Shell {
+    /// Registers the driver at the other end of `connection`.
+    pub(crate) fn add_driver(&mut self, connection: Connection) -> io::Result<()> {
+        if let Some(pidfd) = &connection.pidfd {
+            // A child of the driver may hold its socket open after it has died.
+            self.io.poller.add(pidfd, Token::DriverEnded)?;
+        }
+        let slot = self.add_connection(connection)?;
+        self.register(slot, ProcessKind::Driver, Vec::new());
+        self.io.driver = self.io.connections[slot].process.unwrap_or(ProcessId(0));
+        Ok(())
+    }
+
+    fn add_connection(&mut self, connection: Connection) -> io::Result<usize> {
+        let entry = self.io.connections.vacant_entry();
+        let slot = entry.key();
+        self.io.poller.add(connection.socket(), Token::Connection(slot))?;
+        entry.insert(connection);
+        Ok(slot)
+    }
+
+    pub(crate) fn on_connect(&mut self) {
+        let Ok(socket) = packet::accept(&self.listener) else {
+            return;
+        };
+        let connection = packet::peer(&socket).and_then(|(pid, uid)| {
+            if uid != rustix::process::getuid().as_raw() {
+                return Err(io::Error::other(format!("user {uid} may not connect")));
+            }
+            Connection::new(socket, pid)
+        });
+        if let Err(error) = connection.and_then(|connection| self.add_connection(connection)) {
+            tracing::warn!(%error, "a connection was refused");
+        }
+    }
+
+    pub(crate) fn on_register(&mut self, slot: usize, register: &Register, fds: Vec<OwnedFd>) {
+        let refusal = if register.version != oxiray_wire::VERSION {
+            Some(version_refusal(register.version))
+        } else {
+            match register.kind() {
+                ProcessKind::Driver => {
+                    Some("this session belongs to the driver that started it".into())
+                }
+                ProcessKind::Worker if fds.len() != 2 => {
+                    Some("a worker registers with its two pipes".into())
+                }
+                _ => None,
+            }
+        };
+        match refusal {
+            None => self.register(slot, register.kind(), fds),
+            Some(text) => self.refuse(slot, text),
+        }
+    }
+
+    fn refuse(&mut self, slot: usize, text: String) {
+        tracing::warn!(text, "registration refused");
+        self.io.send_to(slot, from_node::Body::Stopped(Text { text }), &[]);
+        self.close(slot);
+    }
+
+    fn register(&mut self, slot: usize, kind: ProcessKind, pipes: Vec<OwnedFd>) {
+        let pid = self.io.connections[slot].pid;
+        let admitted = match self.node.admit(kind, pid) {
+            Ok(admitted) => admitted,
+            Err(error) => return self.refuse(slot, error.to_string()),
+        };
+        let process = admitted.process;
+        self.io.connections[slot].process = Some(process);
+        self.io.by_process.insert(process, slot);
+        if kind == ProcessKind::Worker {
+            if let Some(zygote) = &mut self.io.zygote {
+                zygote.settle(pid);
+            }
+            self.add_output(slot, process, pid, pipes);
+        }
+        let mut registered = self.shared.registered.clone();
+        registered.process = process.0;
+        registered.bell = admitted.bell;
+        if kind == ProcessKind::Driver {
+            self.shared.registered.driver = process.0;
+            registered.driver = process.0;
+        }
+        let fds = [self.shared.bells.as_fd(), self.shared.arena.as_fd()];
+        self.io.send_to(slot, from_node::Body::Registered(registered), &fds);
+        if kind != ProcessKind::Driver {
+            self.event(Event::Ready(process));
+        }
+    }
+
+    fn add_output(&mut self, slot: usize, process: ProcessId, pid: u32, pipes: Vec<OwnedFd>) {
+        let output = match Output::new(pid, process, pipes, &self.io.session.logs()) {
+            Ok(output) => output,
+            Err(error) => return tracing::warn!(pid, %error, "output cannot be read"),
+        };
+        let entry = self.io.outputs.vacant_entry();
+        let index = entry.key();
+        let output = entry.insert(output);
+        for stream in 0..2 {
+            if let Some(pipe) = output.pipe(stream)
+                && let Err(error) = self.io.poller.add(pipe, Token::Output(index, stream))
+            {
+                tracing::warn!(pid, %error, "output cannot be read");
+            }
+        }
+        self.io.connections[slot].output = Some(index);
+    }
+}
+
+pub(crate) fn version_refusal(theirs: u32) -> String {
+    format!(
+        "this node service speaks version {} of the protocol, the process version {theirs}: \
+         they come from different installations of Oxiray",
+        oxiray_wire::VERSION
+    )
+}

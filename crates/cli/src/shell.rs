@@ -1,0 +1,160 @@
+//! The loop of the node service: turns what happens into events of the core.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use oxiray_node::{Event, Node};
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_wire::control::{Registered, ToNode, to_node::Body};
+use prost::Message;
+
+use crate::connection::Received;
+use crate::departure::Departing;
+use crate::io::{Ending, Io};
+use crate::memory_watch::MemoryWatch;
+use crate::poller::Token;
+
+/// Packets read from one process before others have their turn.
+const PACKETS_IN_A_ROW: usize = 64;
+
+/// The shared memory that every process maps, and what to say with it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) bells: OwnedFd,
+    pub(crate) arena: OwnedFd,
+    /// All but the process's own numbers.
+    pub(crate) registered: Registered,
+}
+
+/// The node service.
+pub(crate) struct Shell {
+    pub(crate) node: Node,
+    pub(crate) io: Io,
+    pub(crate) shared: Shared,
+    pub(crate) listener: OwnedFd,
+    memory_watch: Option<MemoryWatch>,
+    pub(crate) departing: Vec<Departing>,
+    pub(crate) zygote_died_at: Option<u64>,
+}
+
+impl Shell {
+    pub(crate) fn new(node: Node, io: Io, shared: Shared, listener: OwnedFd) -> Self {
+        let memory_watch = MemoryWatch::new(io.config.memory_usage_threshold, monotonic_ns());
+        Self {
+            node,
+            io,
+            shared,
+            listener,
+            memory_watch,
+            departing: Vec::new(),
+            zygote_died_at: None,
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.node.on_event(event, monotonic_ns(), &mut self.io);
+    }
+
+    /// Runs until the session ends.
+    pub(crate) fn run(mut self) {
+        // The first event of all lets the core start its workers.
+        self.event(Event::Tick);
+        let mut tokens = Vec::new();
+        loop {
+            while let Some(reason) = self.io.failed_starts.pop() {
+                self.event(Event::StartFailed { reason });
+            }
+            if let Some(ending) = self.io.ending {
+                return self.io.finish(ending);
+            }
+            let timeout = self.timeout();
+            self.io.poller.wait(timeout, &mut tokens);
+            for &token in &tokens {
+                self.on_token(token);
+                if self.io.ending.is_some() {
+                    break;
+                }
+            }
+            self.on_time();
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let departing = self.departing.iter().map(|departing| departing.until);
+        let watch = self.memory_watch.as_ref().map(MemoryWatch::next);
+        let next = departing.chain(watch).chain(self.node.next_wakeup()).min()?;
+        // Never less than a moment: a time in the past must not become a spin.
+        Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()).max(1_000_000)))
+    }
+
+    fn on_time(&mut self) {
+        let now = monotonic_ns();
+        if self.node.next_wakeup().is_some_and(|at| now >= at) {
+            self.event(Event::Tick);
+        }
+        let watch = self.memory_watch.as_mut();
+        let victim = watch.and_then(|watch| watch.look(now, self.node.busy_workers()));
+        if let Some((process, reason)) = victim {
+            self.event(Event::OutOfMemory { process, reason });
+        }
+        self.end_overdue(now);
+    }
+
+    fn on_token(&mut self, token: Token) {
+        match token {
+            Token::Listener => self.on_connect(),
+            Token::Termination => self.io.ending = Some(Ending::Signal),
+            Token::DriverEnded => {
+                if let Some(&slot) = self.io.by_process.get(&self.io.driver) {
+                    // What it said last counts, `Stop` above all.
+                    while self.io.ending.is_none() && self.read_packets(slot) {}
+                    self.close(slot);
+                }
+            }
+            Token::Zygote => self.on_zygote(),
+            Token::Connection(slot) => {
+                self.io.flush(slot);
+                self.read_packets(slot);
+            }
+            Token::Output(slot, stream) => {
+                self.io.read_output(slot, stream, false);
+                self.io.tidy_output(slot);
+            }
+        }
+    }
+
+    /// Reads what is there, up to a limit. False when nothing is left.
+    pub(crate) fn read_packets(&mut self, slot: usize) -> bool {
+        for _ in 0..PACKETS_IN_A_ROW {
+            let Some(connection) = self.io.connections.get(slot) else {
+                return false;
+            };
+            let (len, fds) = match connection.receive(&mut self.io.buffer) {
+                Received::Packet(len, fds) => (len, fds),
+                Received::Nothing => return false,
+                Received::End => {
+                    self.close(slot);
+                    return false;
+                }
+            };
+            let pid = connection.pid;
+            let process = connection.process;
+            let body = ToNode::decode(&self.io.buffer[..len]).ok().and_then(|m| m.body);
+            match (process, body) {
+                (Some(process), Some(body)) => self.event(Event::Message(process, body)),
+                (None, Some(Body::Register(register))) => {
+                    self.on_register(slot, &register, fds);
+                }
+                _ => {
+                    tracing::warn!(pid, "a message was not understood; the connection is closed");
+                    self.close(slot);
+                    return false;
+                }
+            }
+            if self.io.ending.is_some() {
+                return false;
+            }
+        }
+        true
+    }
+}

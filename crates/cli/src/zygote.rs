@@ -1,0 +1,209 @@
+//! The process that workers are forked from.
+//!
+//! It speaks in one short text packet each: we say `fork`; it says `forked PID`,
+//! and `exit PID STATUS` with the raw wait status of a worker that ended. It
+//! ends when our end of the socket closes.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use oxiray_sys::{packet, process};
+use oxiray_wire::control::NodeConfig;
+
+/// The zygote, while it lives.
+#[derive(Debug)]
+pub(crate) struct Zygote {
+    child: Child,
+    socket: OwnedFd,
+    /// Asked for, no answer yet.
+    asked: usize,
+    /// Forked, not yet registered.
+    unregistered: BTreeSet<u32>,
+}
+
+/// What the zygote says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// A worker was forked.
+    Forked(u32),
+    /// A worker ended with this raw wait status.
+    Exited(u32, i32),
+}
+
+impl Zygote {
+    pub(crate) fn start(config: &NodeConfig, logs: &Path) -> io::Result<Self> {
+        let (ours, theirs) = packet::pair()?;
+        packet::set_nonblocking(&ours)?;
+        let log = OpenOptions::new().create(true).append(true).open(logs.join("zygote.log"))?;
+        let mut command = Command::new(&config.python);
+        command
+            .args(["-m", "oxiray._zygote"])
+            .env("OXIRAY_SESSION_DIR", &config.session_dir)
+            .env("OXIRAY_SYS_PATH", json_list(&config.sys_path))
+            .env("OXIRAY_PRELOAD", config.preload.join(","))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let child = process::spawn_detached(&mut command, theirs, 3)?;
+        Ok(Self { child, socket: ours, asked: 0, unregistered: BTreeSet::new() })
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks for a worker.
+    pub(crate) fn fork(&mut self) -> io::Result<()> {
+        packet::send(&self.socket, b"fork", &[])?;
+        self.asked += 1;
+        Ok(())
+    }
+
+    /// The next thing it says; an error when it is gone.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<News>> {
+        let mut buffer = [0; 128];
+        match packet::receive(&self.socket, &mut buffer) {
+            Ok(Some((len, _))) => Ok(parse(&buffer[..len])),
+            Ok(None) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A worker was forked, and `registered` already or not.
+    pub(crate) fn forked(&mut self, pid: u32, registered: bool) {
+        self.asked = self.asked.saturating_sub(1);
+        if !registered {
+            self.unregistered.insert(pid);
+        }
+    }
+
+    /// A worker registered or ended; true when it was waited for.
+    pub(crate) fn settle(&mut self, pid: u32) -> bool {
+        self.unregistered.remove(&pid)
+    }
+
+    /// Workers that will not come when it is gone.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.asked + self.unregistered.len()
+    }
+
+    /// Ends it and all that it started, and takes its exit status.
+    pub(crate) fn end(mut self) -> Option<std::process::ExitStatus> {
+        kill_group(self.child.id());
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+
+    /// Takes the exit status of one that has gone by itself.
+    pub(crate) fn bury(mut self) -> Option<std::process::ExitStatus> {
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+}
+
+/// Kills the process group that a zygote leads.
+pub(crate) fn kill_group(leader: u32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(leader as i32) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<News> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        ["forked", pid] => Some(News::Forked(pid.parse().ok()?)),
+        ["exit", pid, status] => Some(News::Exited(pid.parse().ok()?, status.parse().ok()?)),
+        _ => None,
+    }
+}
+
+/// A raw wait status in words: `exit code 1`, `killed by signal 11 (SIGSEGV)`.
+pub(crate) fn describe(status: i32) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (_, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("killed by signal {signal} ({name})"),
+            None => format!("killed by signal {signal}"),
+        },
+        _ => "it ended in an unknown way".into(),
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    let names = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (14, "SIGALRM"),
+        (15, "SIGTERM"),
+        (24, "SIGXCPU"),
+        (31, "SIGSYS"),
+    ];
+    names.iter().find(|(number, _)| *number == signal).map(|&(_, name)| name)
+}
+
+/// `["a", "b"]` in JSON.
+fn json_list(items: &[String]) -> String {
+    let mut text = String::from("[");
+    for (index, item) in items.iter().enumerate() {
+        text.push_str(if index == 0 { "\"" } else { ", \"" });
+        for character in item.chars() {
+            match character {
+                '"' | '\\' => text.extend(['\\', character]),
+                control if (control as u32) < 0x20 => {
+                    text.push_str(&format!("\\u{:04x}", control as u32));
+                }
+                other => text.push(other),
+            }
+        }
+        text.push('"');
+    }
+    text.push(']');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_parsed_and_the_rest_refused() {
+        assert_eq!(parse(b"forked 12"), Some(News::Forked(12)));
+        assert_eq!(parse(b"exit 12 256\n"), Some(News::Exited(12, 256)));
+        assert_eq!(parse(b"exit 12"), None);
+        assert_eq!(parse(b"\xff"), None);
+    }
+
+    #[test]
+    fn statuses_are_put_in_words() {
+        assert_eq!(describe(256), "exit code 1");
+        assert_eq!(describe(11), "killed by signal 11 (SIGSEGV)");
+        assert_eq!(describe(128 | 6), "killed by signal 6 (SIGABRT)");
+    }
+
+    #[test]
+    fn paths_become_json() {
+        let list = ["/a \"b\"".to_owned(), "\\c\n".to_owned()];
+        assert_eq!(json_list(&list), r#"["/a \"b\"", "\\c\u000a"]"#);
+        assert_eq!(json_list(&[]), "[]");
+    }
+}

@@ -1,0 +1,219 @@
+//! The lives of actors: waiting, starting, alive, dead.
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_scheduler::Allocation;
+use oxiray_wire::control::{
+    ActorCreated, ActorPhase, ActorState, CreateActor, Shape, StartActor, from_node,
+};
+
+use crate::dead_actors::DeadActor;
+use crate::event::Outbox;
+use crate::node::Node;
+use crate::process::Role;
+use crate::schedule::{ShapeId, Turn};
+
+/// Where a live actor is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// In the queue: its place there.
+    Waiting(ShapeId, u64),
+    /// Its constructor runs in this worker.
+    Starting(ProcessId),
+    /// It takes calls in this worker.
+    Alive(ProcessId),
+}
+
+/// An actor that is not dead.
+#[derive(Debug)]
+pub(crate) struct Actor {
+    pub(crate) class_name: String,
+    pub(crate) creator: ProcessId,
+    pub(crate) stage: Stage,
+    held: Shape,
+    /// Taken by the worker that becomes it.
+    spec: Vec<u8>,
+    pub(crate) allocation: Option<Allocation>,
+    pub(crate) watchers: Vec<ProcessId>,
+}
+
+impl Actor {
+    pub(crate) fn worker(&self) -> Option<ProcessId> {
+        match self.stage {
+            Stage::Waiting(..) => None,
+            Stage::Starting(worker) | Stage::Alive(worker) => Some(worker),
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn on_create_actor(&mut self, creator: ProcessId, message: CreateActor) {
+        let Some(id) = ActorId::from_slice(&message.actor) else {
+            return;
+        };
+        if self.actors.contains_key(&id) || self.dead_actors.get(&id).is_some() {
+            return;
+        }
+        let shape = self.schedule.intern(message.placement.unwrap_or_default());
+        self.schedule.last_waiting += 1;
+        let order = self.schedule.last_waiting;
+        self.schedule.waiting_actors.insert((shape, order), id);
+        if !self.schedule.turns.contains(&Turn::Actors) {
+            self.schedule.turns.push_back(Turn::Actors);
+        }
+        let actor = Actor {
+            class_name: message.class_name,
+            creator,
+            stage: Stage::Waiting(shape, order),
+            held: message.held.unwrap_or_default(),
+            spec: message.spec,
+            allocation: None,
+            watchers: Vec::new(),
+        };
+        self.actors.insert(id, actor);
+        self.processes.get_mut(&creator).expect("is the sender").actors.insert(id);
+        self.watch(creator, id);
+    }
+
+    fn watch(&mut self, watcher: ProcessId, id: ActorId) {
+        let process = self.processes.get_mut(&watcher).expect("is the sender");
+        if process.watching.insert(id) {
+            self.actors.get_mut(&id).expect("is alive").watchers.push(watcher);
+        }
+    }
+
+    pub(crate) fn on_watch_actor(&mut self, from: ProcessId, id: &[u8], out: &mut impl Outbox) {
+        let Some(id) = ActorId::from_slice(id) else {
+            return;
+        };
+        if self.actors.contains_key(&id) {
+            self.watch(from, id);
+            self.tell_watcher(from, id, out);
+            return;
+        }
+        let dead = self.dead_actors.get(&id).cloned().unwrap_or_else(DeadActor::unknown);
+        out.send(from, from_node::Body::ActorState(dead.state(id)));
+    }
+
+    /// Gives a waiting actor its worker.
+    pub(crate) fn place_actor(
+        &mut self,
+        id: ActorId,
+        worker: ProcessId,
+        allocation: Allocation,
+        out: &mut impl Outbox,
+    ) {
+        let actor = self.actors.get_mut(&id).expect("was waiting");
+        let creator = actor.creator;
+        actor.stage = Stage::Starting(worker);
+        let message = StartActor {
+            actor: id.0.to_vec(),
+            spec: std::mem::take(&mut actor.spec),
+            devices: allocation.devices(),
+            creator: creator.0,
+            class_name: actor.class_name.clone(),
+        };
+        actor.allocation = Some(allocation);
+        self.processes.get_mut(&worker).expect("was idle").role = Role::Actor(id);
+        self.ensure_channel(creator, worker, out);
+        out.send(worker, from_node::Body::StartActor(message));
+    }
+
+    pub(crate) fn on_actor_created(
+        &mut self,
+        worker: ProcessId,
+        message: ActorCreated,
+        out: &mut impl Outbox,
+    ) {
+        let Some(id) = ActorId::from_slice(&message.actor) else {
+            return;
+        };
+        let Some(actor) = self.actors.get_mut(&id) else {
+            return;
+        };
+        if actor.stage != Stage::Starting(worker) {
+            return;
+        }
+        if !message.error.is_empty() {
+            self.bury(id, "its constructor raised an exception".into(), message.error, out);
+            self.send_away(worker, "its constructor raised an exception", out);
+            return;
+        }
+        actor.stage = Stage::Alive(worker);
+        if let Some(allocation) = &mut actor.allocation {
+            self.ledger.shrink(allocation, &actor.held);
+        }
+        for watcher in actor.watchers.clone() {
+            self.tell_watcher(watcher, id, out);
+        }
+    }
+
+    /// Tells one watcher where an actor is, with a channel to it if it is alive.
+    fn tell_watcher(&mut self, watcher: ProcessId, id: ActorId, out: &mut impl Outbox) {
+        let actor = &self.actors[&id];
+        let class_name = actor.class_name.clone();
+        let mut state = ActorState { actor: id.0.to_vec(), class_name, ..ActorState::default() };
+        state.set_phase(ActorPhase::Pending);
+        if let Stage::Alive(worker) = actor.stage {
+            state.set_phase(ActorPhase::Alive);
+            state.process = worker.0;
+            state.pid = self.processes[&worker].pid;
+            self.ensure_channel(watcher, worker, out);
+        }
+        out.send(watcher, from_node::Body::ActorState(state));
+    }
+
+    pub(crate) fn on_kill_actor(&mut self, id: &[u8], out: &mut impl Outbox) {
+        if let Some(id) = ActorId::from_slice(id) {
+            self.kill_actor(id, "it was killed by ray.kill", out);
+        }
+    }
+
+    /// Ends an actor. One with a worker is dead when the worker is.
+    pub(crate) fn kill_actor(&mut self, id: ActorId, reason: &str, out: &mut impl Outbox) {
+        let Some(actor) = self.actors.get(&id) else {
+            return;
+        };
+        match actor.worker() {
+            None => self.bury(id, reason.into(), Vec::new(), out),
+            Some(worker) => self.end_process(worker, reason.into(), false, out),
+        }
+    }
+
+    /// Kills a worker that belongs to nothing any more.
+    pub(crate) fn send_away(&mut self, worker: ProcessId, reason: &str, out: &mut impl Outbox) {
+        if let Some(process) = self.processes.get_mut(&worker) {
+            process.role = Role::Leaving;
+            self.end_process(worker, reason.into(), false, out);
+        }
+    }
+
+    /// An actor is dead: resources go back, watchers hear of it.
+    pub(crate) fn bury(
+        &mut self,
+        id: ActorId,
+        reason: String,
+        creation_error: Vec<u8>,
+        out: &mut impl Outbox,
+    ) {
+        let Some(mut actor) = self.actors.remove(&id) else {
+            return;
+        };
+        if let Some(allocation) = actor.allocation.take() {
+            self.ledger.release(allocation);
+        }
+        if let Stage::Waiting(shape, order) = actor.stage {
+            self.schedule.waiting_actors.remove(&(shape, order));
+        }
+        if let Some(creator) = self.processes.get_mut(&actor.creator) {
+            creator.actors.remove(&id);
+        }
+        let dead = DeadActor { class_name: actor.class_name, reason, creation_error };
+        for watcher in actor.watchers {
+            if let Some(process) = self.processes.get_mut(&watcher) {
+                process.watching.remove(&id);
+                out.send(watcher, from_node::Body::ActorState(dead.state(id)));
+            }
+        }
+        self.dead_actors.remember(id, dead);
+    }
+}

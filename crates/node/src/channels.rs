@@ -1,0 +1,46 @@
+//! Which processes have a channel, and by which index each end knows it.
+
+use oxiray_ids::ProcessId;
+use oxiray_wire::control::{ProcessDied, from_node};
+
+use crate::event::{Endpoint, Outbox};
+use crate::node::Node;
+
+impl Node {
+    /// Opens a channel unless there is one, or an end has no bell or is the other.
+    pub(crate) fn ensure_channel(&mut self, a: ProcessId, b: ProcessId, out: &mut impl Outbox) {
+        if a == b || self.processes.get(&a).is_none_or(|p| p.channels.contains_key(&b)) {
+            return;
+        }
+        let bell = |id| self.processes.get(&id).and_then(|process| process.bell);
+        let (Some(bell_a), Some(bell_b)) = (bell(a), bell(b)) else {
+            return;
+        };
+        let a = self.channel_end(a, b, bell_a);
+        let b = self.channel_end(b, a.process, bell_b);
+        out.open_channel([a, b]);
+    }
+
+    fn channel_end(&mut self, id: ProcessId, peer: ProcessId, bell: u32) -> Endpoint {
+        let process = self.processes.get_mut(&id).expect("has a bell");
+        let index = process.indexes.take();
+        process.channels.insert(peer, index);
+        Endpoint { process: id, pid: process.pid, bell, index }
+    }
+
+    pub(crate) fn on_connect(&mut self, from: ProcessId, peer: ProcessId, out: &mut impl Outbox) {
+        if self.processes.get(&peer).is_some_and(|process| process.bell.is_some()) {
+            self.ensure_channel(from, peer, out);
+            return;
+        }
+        let died = match self.dead_processes.iter().find(|died| died.process == peer.0) {
+            Some(died) => died.clone(),
+            None => ProcessDied {
+                process: peer.0,
+                reason: "the process is not there any more".into(),
+                ..ProcessDied::default()
+            },
+        };
+        out.send(from, from_node::Body::ProcessDied(died));
+    }
+}

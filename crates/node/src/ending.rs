@@ -1,0 +1,121 @@
+//! What the end of a process means for all others.
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_wire::control::{ProcessDied, ProcessKind, from_node};
+
+use crate::demand::LeaseId;
+use crate::event::Outbox;
+use crate::node::Node;
+use crate::process::{Farewell, Process, Role};
+
+/// Dead processes whose end is remembered.
+const MOST_REMEMBERED: usize = 4096;
+
+impl Node {
+    /// Peers hear first that the process is gone, so that they take in what it
+    /// still sent; watchers of its actor hear afterwards what that means.
+    pub(crate) fn on_ended(
+        &mut self,
+        id: ProcessId,
+        reason: &str,
+        last_lines: Vec<String>,
+        out: &mut impl Outbox,
+    ) {
+        let Some(mut process) = self.processes.remove(&id) else {
+            return;
+        };
+        if let Some(bell) = process.bell {
+            self.bells.give_back(bell);
+        }
+        if process.role == Role::Idle {
+            self.pool.forget(id);
+        }
+        if let Role::Leased(lease) = process.role {
+            self.end_lease(lease);
+        }
+        let farewell = process.farewell.take();
+        self.tell_peers(id, &process, farewell.as_ref(), reason, &last_lines, out);
+        if let Role::Actor(actor) = process.role {
+            let reason = match farewell {
+                Some(farewell) => farewell.reason,
+                None => words(reason, &last_lines),
+            };
+            self.bury(actor, reason, Vec::new(), out);
+        }
+        self.end_belongings(&process, out);
+        for actor in &process.watching {
+            if let Some(actor) = self.actors.get_mut(actor) {
+                actor.watchers.retain(|&watcher| watcher != id);
+            }
+        }
+        if process.kind == ProcessKind::Driver {
+            out.shut_down(false);
+        }
+    }
+
+    fn tell_peers(
+        &mut self,
+        id: ProcessId,
+        process: &Process,
+        farewell: Option<&Farewell>,
+        reason: &str,
+        last_lines: &[String],
+        out: &mut impl Outbox,
+    ) {
+        let mut died = ProcessDied {
+            process: id.0,
+            pid: process.pid,
+            intended: farewell.is_some_and(|farewell| farewell.intended),
+            reason: farewell.map_or(reason, |farewell| &farewell.reason).to_owned(),
+            last_lines: last_lines.to_vec(),
+            out_of_memory: farewell.is_some_and(|farewell| farewell.out_of_memory),
+        };
+        for peer in process.channels.keys() {
+            let Some(other) = self.processes.get_mut(peer) else {
+                continue;
+            };
+            if let Some(index) = other.channels.remove(&id) {
+                other.indexes.give_back(index);
+            }
+            out.send(*peer, from_node::Body::ProcessDied(died.clone()));
+        }
+        if process.bell.is_some() {
+            died.last_lines.clear();
+            self.dead_processes.push_back(died);
+            if self.dead_processes.len() > MOST_REMEMBERED {
+                self.dead_processes.pop_front();
+            }
+        }
+    }
+
+    /// What belonged to a process goes with it: the workers that may be running
+    /// its tasks, and its actors.
+    fn end_belongings(&mut self, process: &Process, out: &mut impl Outbox) {
+        let leases: Vec<LeaseId> = process.leases.iter().copied().collect();
+        for lease in leases {
+            let worker = self.end_lease(lease);
+            self.send_away(worker, "the owner of its task died", out);
+        }
+        let actors: Vec<ActorId> = process.actors.iter().copied().collect();
+        for actor in actors {
+            let worker = self.actors.get(&actor).and_then(|actor| actor.worker());
+            self.bury(actor, "its owner died".into(), Vec::new(), out);
+            if let Some(worker) = worker {
+                self.send_away(worker, "its owner died", out);
+            }
+        }
+    }
+}
+
+/// Why an actor died whose process ended by itself.
+fn words(reason: &str, last_lines: &[String]) -> String {
+    let mut text = format!("its process ended: {reason}");
+    if !last_lines.is_empty() {
+        text.push_str(". The last lines it printed:");
+        for line in last_lines {
+            text.push_str("\n    ");
+            text.push_str(line);
+        }
+    }
+    text
+}

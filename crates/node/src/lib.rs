@@ -1,0 +1,36 @@
+//! The node service's decisions: worker pool, leases, actors, channels, store.
+//!
+//! Pure: no clock, no sockets, no randomness. A shell feeds [`Node::on_event`]
+//! and does what it asks for through [`Outbox`]. The way in:
+//!
+//! - `event`: what happens to a node ([`Event`]) and what it asks for ([`Outbox`])
+//! - `node`: the state, and which part of it an event concerns
+//! - `process`, `slots`, `channels`: processes, their bells and channels
+//! - `demand`: what processes ask for; leases
+//! - `schedule`: whose turn it is, and which workers to start
+//! - `pressure`: asking for leases back, and warning about what cannot run
+//! - `pool`: idle workers, those that start and those that leave
+//! - `actors`, `dead_actors`: the lives of actors
+//! - `ending`: what the end of a process means for all others
+//! - `view`: the node in words; `validate`: its invariants
+
+mod actors;
+mod channels;
+mod dead_actors;
+mod demand;
+mod ending;
+mod event;
+mod node;
+mod pool;
+mod pressure;
+mod process;
+mod schedule;
+mod slots;
+mod validate;
+mod view;
+
+pub use event::{AdmitError, Admitted, Endpoint, Event, Outbox, Setup};
+pub use node::Node;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The state of a node, and which part of it an event concerns.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_scheduler::Ledger;
+use oxiray_store::Arena;
+use oxiray_wire::control::to_node::Body;
+use oxiray_wire::control::{Allocate, Allocated, ProcessDied, ProcessKind, from_node};
+
+use crate::actors::Actor;
+use crate::dead_actors::DeadActors;
+use crate::demand::{Lease, LeaseId};
+use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
+use crate::pool::Pool;
+use crate::process::{Farewell, Process, Role};
+use crate::schedule::Schedule;
+use crate::slots::Slots;
+
+/// One machine's node service, without its input and output.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) setup: Setup,
+    pub(crate) ledger: Ledger,
+    /// Extents of a dead worker stay given out until their objects' owner gives
+    /// them back or the session ends: other processes may still read them.
+    pub(crate) arena: Arena,
+    pub(crate) processes: BTreeMap<ProcessId, Process>,
+    last_process: u32,
+    pub(crate) bells: Slots,
+    pub(crate) leases: BTreeMap<LeaseId, Lease>,
+    pub(crate) last_lease: u64,
+    pub(crate) actors: BTreeMap<ActorId, Actor>,
+    pub(crate) dead_actors: DeadActors,
+    /// The last that died, without their last lines, to answer late questions.
+    pub(crate) dead_processes: VecDeque<ProcessDied>,
+    pub(crate) pool: Pool,
+    pub(crate) schedule: Schedule,
+}
+
+impl Node {
+    /// A node without processes. The first [`Event`] starts its workers.
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            ledger: Ledger::new(&setup.resources),
+            arena: Arena::new(setup.store_size),
+            processes: BTreeMap::new(),
+            last_process: 0,
+            bells: Slots::default(),
+            leases: BTreeMap::new(),
+            last_lease: 0,
+            actors: BTreeMap::new(),
+            dead_actors: DeadActors::default(),
+            dead_processes: VecDeque::new(),
+            pool: Pool::default(),
+            schedule: Schedule::default(),
+            setup,
+        }
+    }
+
+    /// Gives a new process its numbers. [`Event::Ready`] follows once it knows them.
+    pub fn admit(&mut self, kind: ProcessKind, pid: u32) -> Result<Admitted, AdmitError> {
+        let bell = match kind {
+            ProcessKind::Observer => None,
+            _ if self.bells.len() >= self.setup.max_processes => {
+                let limit = self.setup.max_processes;
+                return Err(AdmitError::TooManyProcesses { limit });
+            }
+            _ => Some(self.bells.take()),
+        };
+        self.last_process += 1;
+        let process = ProcessId(self.last_process);
+        self.processes.insert(process, Process::new(pid, kind, bell));
+        Ok(Admitted { process, bell: bell.unwrap_or(u32::MAX) })
+    }
+
+    /// Takes in one event. `now` is in nanoseconds of a clock that never goes back.
+    pub fn on_event(&mut self, event: Event, now: u64, out: &mut impl Outbox) {
+        match event {
+            Event::Ready(process) => self.on_ready(process, now),
+            Event::Message(from, body) => self.on_message(from, body, now, out),
+            Event::Ended { process, reason, last_lines } => {
+                self.on_ended(process, &reason, last_lines, out);
+            }
+            Event::OutOfMemory { process, reason } => {
+                self.end_process(process, reason, true, out);
+            }
+            Event::StartFailed { reason } => self.on_start_failed(&reason, now, out),
+            Event::Tick => self.retire_idle_workers(now, out),
+        }
+        self.schedule(now, out);
+        #[cfg(debug_assertions)]
+        self.validate();
+    }
+
+    fn on_message(&mut self, from: ProcessId, body: Body, now: u64, out: &mut impl Outbox) {
+        let Some(process) = self.processes.get_mut(&from) else {
+            return;
+        };
+        if process.kind == ProcessKind::Observer && !matches!(body, Body::Query(_)) {
+            return;
+        }
+        match body {
+            Body::SetDemand(demand) => self.on_set_demand(from, demand),
+            Body::ReturnLease(lease) => self.on_return_lease(from, LeaseId(lease.lease), now),
+            Body::Blocked(_) => self.on_blocked(from, true),
+            Body::Unblocked(_) => self.on_blocked(from, false),
+            Body::Connect(peer) => self.on_connect(from, ProcessId(peer.process), out),
+            Body::CreateActor(create) => self.on_create_actor(from, create),
+            Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
+            Body::KillActor(actor) => self.on_kill_actor(&actor.actor, out),
+            Body::ActorCreated(created) => self.on_actor_created(from, created, out),
+            Body::Allocate(allocate) => self.on_allocate(from, &allocate, out),
+            Body::Free(free) => {
+                for offset in free.offsets {
+                    self.arena.free(offset);
+                }
+            }
+            Body::Query(query) => {
+                let view = self.view(query.request);
+                out.send(from, from_node::Body::ClusterView(view));
+            }
+            Body::Exiting(text) => {
+                let farewell = Farewell { reason: text.text, intended: true, out_of_memory: false };
+                process.farewell.get_or_insert(farewell);
+                if process.role == Role::Idle {
+                    process.role = Role::Leaving;
+                    self.pool.forget(from);
+                }
+            }
+            Body::Stop(_) => {
+                if process.kind == ProcessKind::Driver {
+                    out.shut_down(true);
+                }
+            }
+            // The shell takes the first one; another means nothing.
+            Body::Register(_) => {}
+        }
+    }
+
+    fn on_ready(&mut self, id: ProcessId, now: u64) {
+        let Some(process) = self.processes.get_mut(&id) else {
+            return;
+        };
+        if process.is_worker() && process.role == Role::None {
+            process.role = Role::Idle;
+            process.idle_since = now;
+            self.pool.arrived(id);
+        }
+    }
+
+    /// Lends or takes back the CPUs of what a worker does.
+    fn on_blocked(&mut self, worker: ProcessId, blocked: bool) {
+        let allocation = match self.processes[&worker].role {
+            Role::Leased(lease) => self.leases.get_mut(&lease).map(|lease| &mut lease.allocation),
+            Role::Actor(actor) => {
+                self.actors.get_mut(&actor).and_then(|actor| actor.allocation.as_mut())
+            }
+            _ => None,
+        };
+        match allocation {
+            Some(allocation) if blocked => self.ledger.lend_cpus(allocation),
+            Some(allocation) => self.ledger.take_back_cpus(allocation),
+            None => {}
+        }
+    }
+
+    fn on_allocate(&mut self, from: ProcessId, allocate: &Allocate, out: &mut impl Outbox) {
+        let (offset, refused) = match self.arena.allocate(allocate.size, from) {
+            Ok(offset) => (offset, String::new()),
+            Err(error) => (0, error.to_string()),
+        };
+        let answer = Allocated { request: allocate.request, offset, refused };
+        out.send(from, from_node::Body::Allocated(answer));
+    }
+
+    /// Kills a process whose end then has this reason.
+    pub(crate) fn end_process(
+        &mut self,
+        id: ProcessId,
+        reason: String,
+        out_of_memory: bool,
+        out: &mut impl Outbox,
+    ) {
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.farewell = Some(Farewell { reason, intended: false, out_of_memory });
+            out.kill(id);
+        }
+    }
+
+    /// Says a sentence to every driver.
+    pub(crate) fn warn(&self, text: &str, out: &mut impl Outbox) {
+        for (&id, process) in &self.processes {
+            if process.kind == ProcessKind::Driver {
+                let text = oxiray_wire::control::Text { text: text.to_owned() };
+                out.send(id, from_node::Body::Warning(text));
+            }
+        }
+    }
+
+    /// Workers that hold a lease or are an actor, with their process ids.
+    pub fn busy_workers(&self) -> impl Iterator<Item = (ProcessId, u32)> {
+        let busy = |process: &Process| matches!(process.role, Role::Leased(_) | Role::Actor(_));
+        let busy = self.processes.iter().filter(move |(_, process)| busy(process));
+        busy.map(|(&id, process)| (id, process.pid))
+    }
+}

@@ -1,0 +1,267 @@
+//! Whose turn it is. Processes, and the queue of actors, take turns, so that
+//! the large backlog of one does not starve another.
+//!
+//! Small shapes would take every piece that comes free before there is enough
+//! for a large one. So what has waited for long becomes the *elder*: for a
+//! while nothing is given out that it needs. Only for a while, because what
+//! it waits for may be held by a very long task, and then others had better run.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_scheduler::Allocation;
+use oxiray_wire::control::Shape;
+
+use crate::event::Outbox;
+use crate::node::Node;
+
+/// Not served for so long, a shape becomes the elder,
+const ELDER_AFTER: u64 = 200_000_000;
+/// for so long at a time,
+const ELDER_FOR: u64 = 1_000_000_000;
+/// once in so many times that.
+const ELDER_PERIOD: u64 = 4;
+
+/// A shape's place in [`Schedule::shapes`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ShapeId(pub(crate) usize);
+
+/// Who takes turns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// All actors that wait for a place, whoever made them.
+    Actors,
+    /// The demands of one process.
+    Process(ProcessId),
+}
+
+/// A shape that somebody asked for; a session sees few.
+#[derive(Debug)]
+pub(crate) struct KnownShape {
+    pub(crate) shape: Shape,
+    /// The pass in which it did not fit. Within a pass resources only shrink,
+    /// so it need not be tried again.
+    pub(crate) failed_in: u64,
+    /// Since when somebody waits for it without anyone being served.
+    pub(crate) waiting_since: Option<u64>,
+    pub(crate) warned: bool,
+}
+
+/// Who waits for what.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    pub(crate) turns: VecDeque<Turn>,
+    pub(crate) shapes: Vec<KnownShape>,
+    /// Actors without a worker, by shape and then in the order they came.
+    pub(crate) waiting_actors: BTreeMap<(ShapeId, u64), ActorId>,
+    pub(crate) last_waiting: u64,
+    pub(crate) pass: u64,
+    /// See the module documentation; as the last pass left it.
+    pub(crate) elder: Option<ShapeId>,
+    pub(crate) passed_at: u64,
+    pub(crate) pressed: bool,
+    pub(crate) reviewed_at: Option<u64>,
+}
+
+impl Schedule {
+    /// The id of a shape; equal shapes share one.
+    pub(crate) fn intern(&mut self, shape: Shape) -> ShapeId {
+        if let Some(index) = self.shapes.iter().position(|known| known.shape == shape) {
+            return ShapeId(index);
+        }
+        let waiting_since = None;
+        self.shapes.push(KnownShape { shape, failed_in: 0, waiting_since, warned: false });
+        ShapeId(self.shapes.len() - 1)
+    }
+
+    /// The shapes that actors wait for, without a look at each of the actors.
+    pub(crate) fn shapes_of_actors(&self) -> impl Iterator<Item = ShapeId> {
+        let first_from = |shape: ShapeId| {
+            let next = self.waiting_actors.range((shape, 0)..).next();
+            next.map(|(&(shape, _), _)| shape)
+        };
+        std::iter::successors(first_from(ShapeId(0)), move |last| first_from(ShapeId(last.0 + 1)))
+    }
+
+    /// The first waiting actor of each shape beyond those in `skip`, oldest first.
+    fn heads(&self, skip: &[Tentative]) -> Vec<(u64, ShapeId)> {
+        let mut heads = Vec::new();
+        for shape in self.shapes_of_actors() {
+            let skipped = skip.iter().filter(|(_, of)| *of == Claim::Actor(shape)).count();
+            let mut of_shape = self.waiting_actors.range((shape, 0)..=(shape, u64::MAX));
+            if let Some((&(_, order), _)) = of_shape.nth(skipped) {
+                heads.push((order, shape));
+            }
+        }
+        heads.sort_unstable();
+        heads
+    }
+}
+
+/// What a tentative allocation is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Claim {
+    Actor(ShapeId),
+    Demand(ProcessId, u64),
+}
+
+/// Resources set aside within one pass for somebody who lacks only a worker.
+type Tentative = (Allocation, Claim);
+
+/// How a turn went.
+enum Outcome {
+    /// Somebody got something, or would with a worker.
+    Served,
+    /// Nothing fits.
+    Unserved,
+    /// Nobody waits: no more turns.
+    Gone,
+}
+
+impl Node {
+    /// Gives out what can be given, starts workers, and reviews who still waits.
+    pub(crate) fn schedule(&mut self, now: u64, out: &mut impl Outbox) {
+        self.schedule.elder = self.find_elder(now);
+        self.schedule.passed_at = now;
+        self.schedule.pass += 1;
+        let mut tentative: Vec<Tentative> = Vec::new();
+        let mut unserved = 0;
+        while unserved < self.schedule.turns.len()
+            && tentative.len() < self.setup.max_starting
+            && let Some(turn) = self.schedule.turns.pop_front()
+        {
+            let outcome = match turn {
+                Turn::Actors => self.serve_actors(&mut tentative, now, out),
+                Turn::Process(process) => self.serve_process(process, &mut tentative, now, out),
+            };
+            match outcome {
+                Outcome::Served => unserved = 0,
+                Outcome::Unserved => unserved += 1,
+                Outcome::Gone => continue,
+            }
+            self.schedule.turns.push_back(turn);
+        }
+        let (mut for_leases, mut for_actors) = (0, 0);
+        for (allocation, claim) in tentative {
+            self.ledger.release(allocation);
+            match claim {
+                Claim::Actor(_) => for_actors += 1,
+                Claim::Demand(process, key) => {
+                    for_leases += 1;
+                    let process = self.processes.get_mut(&process).expect("is pending");
+                    process.demands.get_mut(&key).expect("is pending").tentative = 0;
+                }
+            }
+        }
+        self.start_workers(for_leases, for_actors, now, out);
+        self.review(now, out);
+    }
+
+    fn serve_process(
+        &mut self,
+        id: ProcessId,
+        tentative: &mut Vec<Tentative>,
+        now: u64,
+        out: &mut impl Outbox,
+    ) -> Outcome {
+        let Some(process) = self.processes.get_mut(&id) else {
+            return Outcome::Gone;
+        };
+        if process.pending.is_empty() {
+            process.has_turn = false;
+            return Outcome::Gone;
+        }
+        for position in 0..process.pending.len() {
+            let process = &self.processes[&id];
+            let key = process.pending[position];
+            let demand = &process.demands[&key];
+            let shape = demand.shape;
+            if demand.tentative == demand.outstanding() {
+                continue;
+            }
+            let Some(allocation) = self.try_acquire(shape) else {
+                continue;
+            };
+            match self.take_idle(id) {
+                Some(worker) => {
+                    self.schedule.shapes[shape.0].waiting_since = Some(now);
+                    self.grant(id, key, worker, allocation, out);
+                }
+                None => {
+                    let process = self.processes.get_mut(&id).expect("is pending");
+                    process.demands.get_mut(&key).expect("is pending").tentative += 1;
+                    tentative.push((allocation, Claim::Demand(id, key)));
+                }
+            }
+            return Outcome::Served;
+        }
+        Outcome::Unserved
+    }
+
+    fn serve_actors(
+        &mut self,
+        tentative: &mut Vec<Tentative>,
+        now: u64,
+        out: &mut impl Outbox,
+    ) -> Outcome {
+        if self.schedule.waiting_actors.is_empty() {
+            return Outcome::Gone;
+        }
+        for (order, shape) in self.schedule.heads(tentative) {
+            let Some(allocation) = self.try_acquire(shape) else {
+                continue;
+            };
+            let actor = self.schedule.waiting_actors[&(shape, order)];
+            match self.take_idle(self.actors[&actor].creator) {
+                Some(worker) => {
+                    self.schedule.shapes[shape.0].waiting_since = Some(now);
+                    self.schedule.waiting_actors.remove(&(shape, order));
+                    self.place_actor(actor, worker, allocation, out);
+                }
+                None => tentative.push((allocation, Claim::Actor(shape))),
+            }
+            return Outcome::Served;
+        }
+        Outcome::Unserved
+    }
+
+    fn try_acquire(&mut self, id: ShapeId) -> Option<Allocation> {
+        let known = &self.schedule.shapes[id.0];
+        if known.failed_in == self.schedule.pass {
+            return None;
+        }
+        if let Some(elder) = self.schedule.elder.filter(|&elder| elder != id)
+            && self.ledger.would_starve(&known.shape, &self.schedule.shapes[elder.0].shape)
+        {
+            return None;
+        }
+        let allocation = self.ledger.acquire(&known.shape);
+        match allocation {
+            Some(_) if self.schedule.elder == Some(id) => self.schedule.elder = None,
+            Some(_) => {}
+            None => self.schedule.shapes[id.0].failed_in = self.schedule.pass,
+        }
+        allocation
+    }
+
+    /// The shape that has waited longest for what leases will give back.
+    fn find_elder(&self, now: u64) -> Option<ShapeId> {
+        let is_elder = |&index: &usize| {
+            let known = &self.schedule.shapes[index];
+            let waited = known.waiting_since.map_or(0, |since| now.saturating_sub(since));
+            // It did not fit in the last pass, and somebody is being asked to give way.
+            known.failed_in == self.schedule.pass
+                && waited >= ELDER_AFTER
+                && ((waited - ELDER_AFTER) / ELDER_FOR).is_multiple_of(ELDER_PERIOD)
+                && self.ledger.can_ever_fit(&known.shape)
+                && self.is_held_by_leases(&known.shape)
+        };
+        let elders = (0..self.schedule.shapes.len()).filter(is_elder);
+        elders.min_by_key(|&index| self.schedule.shapes[index].waiting_since).map(ShapeId)
+    }
+
+    /// Whether some lease holds what a shape needs and lacks.
+    pub(crate) fn is_held_by_leases(&self, shape: &Shape) -> bool {
+        self.leases.values().any(|lease| self.ledger.stands_in_the_way(&lease.allocation, shape))
+    }
+}

@@ -1,0 +1,257 @@
+//! A node with an outbox that remembers, and short words for what tests say.
+
+use std::collections::VecDeque;
+
+use oxiray_ids::{NodeId, ProcessId};
+use oxiray_wire::control::from_node::Body;
+use oxiray_wire::control::{
+    Actor, ActorCreated, ActorState, Amount, CreateActor, ProcessDied, ProcessKind, SetDemand,
+    Shape, UNIT, to_node,
+};
+
+use crate::event::{Endpoint, Event, Outbox, Setup};
+use crate::node::Node;
+
+pub(super) const DRIVER: ProcessId = ProcessId(1);
+pub(super) const MILLISECOND: u64 = 1_000_000;
+pub(super) const SECOND: u64 = 1000 * MILLISECOND;
+
+pub(super) fn shape(amounts: &[(&str, u64)]) -> Shape {
+    let some = amounts.iter().filter(|(_, amount)| *amount > 0);
+    let amount = |&(name, units): &(&str, u64)| Amount { name: name.into(), amount: units * UNIT };
+    Shape { resources: some.map(amount).collect() }
+}
+
+pub(super) fn cpus(count: u64) -> Shape {
+    shape(&[("CPU", count)])
+}
+
+pub(super) fn gpus(count: u64) -> Shape {
+    shape(&[("GPU", count)])
+}
+
+/// A lease as its holder saw it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    pub(super) to: ProcessId,
+    pub(super) lease: u64,
+    pub(super) worker: ProcessId,
+}
+
+pub(super) struct Bed {
+    pub(super) node: Node,
+    pub(super) now: u64,
+    pub(super) starting: usize,
+    pub(super) killed: Vec<ProcessId>,
+    pub(super) channels: Vec<(u32, u32)>,
+    pub(super) shut_down: Option<bool>,
+    sent: VecDeque<(ProcessId, Body)>,
+}
+
+/// What a node asked for during one event.
+#[derive(Default)]
+struct Asked {
+    sent: Vec<(ProcessId, Body)>,
+    channels: Vec<[Endpoint; 2]>,
+    starts: usize,
+    killed: Vec<ProcessId>,
+    shut_down: Option<bool>,
+}
+
+impl Outbox for Asked {
+    fn send(&mut self, to: ProcessId, body: Body) {
+        self.sent.push((to, body));
+    }
+    fn open_channel(&mut self, ends: [Endpoint; 2]) {
+        assert_ne!(ends[0].process, ends[1].process);
+        self.channels.push(ends);
+    }
+    fn start_worker(&mut self) {
+        self.starts += 1;
+    }
+    fn kill(&mut self, process: ProcessId) {
+        self.killed.push(process);
+    }
+    fn shut_down(&mut self, asked: bool) {
+        self.shut_down = Some(asked);
+    }
+}
+
+impl Bed {
+    /// A node with a driver whose workers have not arrived.
+    pub(super) fn new(cpu_count: u64, prestart: usize) -> Self {
+        Self::with(cpus(cpu_count), prestart)
+    }
+
+    pub(super) fn with(total: Shape, prestart: usize) -> Self {
+        let node = Node::new(Setup {
+            resources: total.resources,
+            store_size: 1 << 20,
+            prestart_workers: prestart,
+            max_starting: 4,
+            max_processes: 32,
+            node: NodeId([7; 28]),
+            host: "here".into(),
+            pid: 1,
+        });
+        let mut bed = Self {
+            node,
+            now: SECOND,
+            starting: 0,
+            killed: Vec::new(),
+            channels: Vec::new(),
+            shut_down: None,
+            sent: VecDeque::new(),
+        };
+        assert_eq!(bed.node.admit(ProcessKind::Driver, 1000).unwrap().process, DRIVER);
+        bed.event(Event::Tick);
+        bed
+    }
+
+    /// A node whose first workers are there.
+    pub(super) fn ready(cpu_count: u64, prestart: usize) -> Self {
+        let mut bed = Self::new(cpu_count, prestart);
+        bed.workers_arrive();
+        bed
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        let mut asked = Asked::default();
+        self.node.on_event(event, self.now, &mut asked);
+        self.node.validate();
+        self.sent.extend(asked.sent);
+        self.starting += asked.starts;
+        self.killed.extend(asked.killed);
+        let pair = |ends: [Endpoint; 2]| (ends[0].process.0, ends[1].process.0);
+        self.channels.extend(asked.channels.into_iter().map(pair));
+        self.shut_down = asked.shut_down.or(self.shut_down);
+    }
+
+    pub(super) fn say(&mut self, from: ProcessId, body: to_node::Body) {
+        self.event(Event::Message(from, body));
+    }
+
+    pub(super) fn tick_after(&mut self, nanoseconds: u64) {
+        self.now += nanoseconds;
+        self.event(Event::Tick);
+    }
+
+    pub(super) fn worker_arrives(&mut self) -> Option<ProcessId> {
+        self.starting = self.starting.checked_sub(1)?;
+        let admitted = self.node.admit(ProcessKind::Worker, 2000).unwrap();
+        self.event(Event::Ready(admitted.process));
+        Some(admitted.process)
+    }
+
+    pub(super) fn workers_arrive(&mut self) {
+        while self.worker_arrives().is_some() {}
+    }
+
+    pub(super) fn starts_fail(&mut self) {
+        for _ in 0..std::mem::take(&mut self.starting) {
+            self.event(Event::StartFailed { reason: "no reason".into() });
+        }
+    }
+
+    pub(super) fn end(&mut self, process: ProcessId, reason: &str) {
+        let last_lines = vec!["last words".into()];
+        self.event(Event::Ended { process, reason: reason.into(), last_lines });
+    }
+
+    pub(super) fn demand(&mut self, from: ProcessId, key: u64, shape: Shape, total: u64) {
+        let demand = SetDemand { shape_key: key, shape: Some(shape), requested_total: total };
+        self.say(from, to_node::Body::SetDemand(demand));
+    }
+
+    pub(super) fn create_actor(&mut self, from: ProcessId, number: u8, need: Shape, held: Shape) {
+        self.say(
+            from,
+            to_node::Body::CreateActor(CreateActor {
+                actor: vec![number; 16],
+                class_name: "Counter".into(),
+                placement: Some(need),
+                held: Some(held),
+                spec: vec![1, 2, 3],
+            }),
+        );
+    }
+
+    fn named(number: u8) -> Actor {
+        Actor { actor: vec![number; 16], no_restart: true }
+    }
+
+    pub(super) fn kill_actor(&mut self, from: ProcessId, number: u8) {
+        self.say(from, to_node::Body::KillActor(Self::named(number)));
+    }
+
+    pub(super) fn watch(&mut self, from: ProcessId, number: u8) {
+        self.say(from, to_node::Body::WatchActor(Self::named(number)));
+    }
+
+    pub(super) fn find_actor_worker(&self, number: u8) -> Option<ProcessId> {
+        self.node.actors.get(&oxiray_ids::ActorId([number; 16]))?.worker()
+    }
+
+    pub(super) fn actor_worker(&self, number: u8) -> ProcessId {
+        self.find_actor_worker(number).expect("the actor has a worker")
+    }
+
+    pub(super) fn say_created(&mut self, number: u8) {
+        self.say_failed(number, b"");
+    }
+
+    pub(super) fn say_failed(&mut self, number: u8, error: &[u8]) {
+        let created = ActorCreated { actor: vec![number; 16], error: error.to_vec() };
+        self.say(self.actor_worker(number), to_node::Body::ActorCreated(created));
+    }
+
+    /// Takes those of the sent messages that are wanted.
+    pub(super) fn take<T>(
+        &mut self,
+        mut wanted: impl FnMut(ProcessId, &Body) -> Option<T>,
+    ) -> Vec<T> {
+        let mut taken = Vec::new();
+        self.sent.retain(|(to, body)| match wanted(*to, body) {
+            Some(found) => {
+                taken.push(found);
+                false
+            }
+            None => true,
+        });
+        taken
+    }
+
+    pub(super) fn grants(&mut self) -> Vec<Grant> {
+        self.take(|to, body| match body {
+            Body::Granted(granted) => {
+                Some(Grant { to, lease: granted.lease, worker: ProcessId(granted.worker) })
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn reclaims(&mut self) -> usize {
+        self.take(|_, body| matches!(body, Body::Reclaim(_)).then_some(())).len()
+    }
+
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        self.take(|_, body| match body {
+            Body::Warning(text) => Some(text.text.clone()),
+            _ => None,
+        })
+    }
+
+    pub(super) fn deaths(&mut self, told: ProcessId) -> Vec<ProcessDied> {
+        self.take(|to, body| match body {
+            Body::ProcessDied(died) if to == told => Some(died.clone()),
+            _ => None,
+        })
+    }
+
+    pub(super) fn states(&mut self, told: ProcessId) -> Vec<ActorState> {
+        self.take(|to, body| match body {
+            Body::ActorState(state) if to == told => Some(state.clone()),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! The node as people and tools see it.
+
+use oxiray_scheduler::show_amounts;
+use oxiray_wire::control::{ClusterView, ProcessKind};
+
+use crate::actors::Stage;
+use crate::node::Node;
+use crate::process::Role;
+use crate::schedule::ShapeId;
+
+/// Sentences about what waits; a packet must hold them all.
+const MOST_SENTENCES: usize = 100;
+
+impl Node {
+    pub(crate) fn view(&self, request: u64) -> ClusterView {
+        let worker = |role: Role| matches!(role, Role::Idle | Role::Leased(_) | Role::Actor(_));
+        let workers = self.processes.values().filter(|process| worker(process.role)).count();
+        let alive = |stage: Stage| matches!(stage, Stage::Alive(_));
+        let actors = self.actors.values().filter(|actor| alive(actor.stage)).count();
+        ClusterView {
+            request,
+            total: self.ledger.total(),
+            available: self.ledger.available(),
+            node: self.setup.node.0.to_vec(),
+            workers: workers as u32,
+            actors: actors as u32,
+            store_used: self.arena.used(),
+            store_size: self.arena.size(),
+            waiting: self.waiting(),
+            host: self.setup.host.clone(),
+            pid: self.setup.pid,
+        }
+    }
+
+    fn waiting(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let mut more = 0;
+        let mut add = |sentence: &dyn Fn() -> String| match sentences.len() < MOST_SENTENCES {
+            true => sentences.push(sentence()),
+            false => more += 1,
+        };
+        for (id, process) in &self.processes {
+            for key in &process.pending {
+                let demand = &process.demands[key];
+                let whose = match process.kind {
+                    ProcessKind::Driver => "the driver".to_owned(),
+                    _ => format!("process {id}"),
+                };
+                add(&|| {
+                    let count = demand.outstanding();
+                    let why = self.why(demand.shape);
+                    format!("{count} worker(s) for tasks of {whose} (pid {}): {why}", process.pid)
+                });
+            }
+        }
+        for (&(shape, _), id) in &self.schedule.waiting_actors {
+            let name = &self.actors[id].class_name;
+            add(&|| format!("actor {name} ({id}): {}", self.why(shape)));
+        }
+        if more > 0 {
+            sentences.push(format!("and {more} more"));
+        }
+        sentences
+    }
+
+    /// Why a shape is not served now.
+    fn why(&self, id: ShapeId) -> String {
+        let shape = &self.schedule.shapes[id.0].shape;
+        let needs = show_amounts(&shape.resources);
+        if !self.ledger.can_ever_fit(shape) {
+            let missing = self.ledger.missing(shape);
+            return format!("needs {needs}, which no node can ever provide ({missing})");
+        }
+        match self.ledger.short_of(shape) {
+            short if short.is_empty() => format!("needs {needs}; a worker is being started"),
+            short => format!("needs {needs}, which is in use ({short})"),
+        }
+    }
+}
