@@ -86,8 +86,9 @@ impl<M: Memory> Producer<M> {
     }
 
     fn has_room(&mut self, needed: usize) -> bool {
-        let limit = self.memory.capacity() as u64;
-        let fits = |head: u64, tail: u64| tail + needed as u64 <= head.wrapping_add(limit);
+        let most = (self.memory.capacity() - needed) as u64;
+        // A head beyond the tail is nonsense: then there is no room.
+        let fits = |head: u64, tail: u64| tail.wrapping_sub(head) <= most;
         if fits(self.head_seen, self.tail) {
             return true;
         }
@@ -125,7 +126,8 @@ impl<M: Memory> Consumer<M> {
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(&[u8])) -> Result<bool, Corrupt> {
         let capacity = self.memory.capacity();
         let tail = self.memory.tail().load(Ordering::Acquire);
-        if tail.wrapping_sub(self.head) > capacity as u64 {
+        let ordered = self.head <= tail && tail - self.head <= capacity as u64;
+        if !ordered || self.head % PREFIX as u64 != 0 {
             return Err(Corrupt);
         }
         let mut given_back = self.head;

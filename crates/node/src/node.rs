@@ -117,7 +117,7 @@ impl Node {
                 }
             }
             Body::Query(query) => {
-                let view = self.view(query.request);
+                let view = self.view(query.request, from);
                 out.send(from, from_node::Body::ClusterView(view));
             }
             Body::Exiting(text) => {

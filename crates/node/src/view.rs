@@ -1,7 +1,8 @@
 //! The node as people and tools see it.
 
+use oxiray_ids::ProcessId;
 use oxiray_scheduler::show_amounts;
-use oxiray_wire::control::{ClusterView, ProcessKind};
+use oxiray_wire::control::{Amount, ClusterView, ProcessKind};
 
 use crate::actors::Stage;
 use crate::node::Node;
@@ -12,7 +13,7 @@ use crate::schedule::ShapeId;
 const MOST_SENTENCES: usize = 100;
 
 impl Node {
-    pub(crate) fn view(&self, request: u64) -> ClusterView {
+    pub(crate) fn view(&self, request: u64, from: ProcessId) -> ClusterView {
         let worker = |role: Role| matches!(role, Role::Idle | Role::Leased(_) | Role::Actor(_));
         let workers = self.processes.values().filter(|process| worker(process.role)).count();
         let alive = |stage: Stage| matches!(stage, Stage::Alive(_));
@@ -29,7 +30,19 @@ impl Node {
             waiting: self.waiting(),
             host: self.setup.host.clone(),
             pid: self.setup.pid,
+            held: self.held_by(from),
         }
+    }
+
+    fn held_by(&self, worker: ProcessId) -> Vec<Amount> {
+        let allocation = match self.processes.get(&worker).map(|process| process.role) {
+            Some(Role::Leased(lease)) => self.leases.get(&lease).map(|lease| &lease.allocation),
+            Some(Role::Actor(actor)) => {
+                self.actors.get(&actor).and_then(|actor| actor.allocation.as_ref())
+            }
+            _ => None,
+        };
+        allocation.map(|allocation| self.ledger.amounts_of(allocation)).unwrap_or_default()
     }
 
     fn waiting(&self) -> Vec<String> {

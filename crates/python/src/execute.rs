@@ -329,7 +329,11 @@ impl Worker {
     }
 
     fn description(&self, py: Python<'_>, error: &PyErr, name: &str) -> Vec<u8> {
-        let described = self.errors.bind(py).call_method1("describe", (error.value(py), name));
+        let value = error.value(py);
+        if let Some(traceback) = error.traceback(py) {
+            let _ = value.setattr("__traceback__", traceback);
+        }
+        let described = self.errors.bind(py).call_method1("describe", (value, name));
         described.and_then(|described| described.extract()).unwrap_or_default()
     }
 

@@ -37,8 +37,11 @@ pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
 /// The next thing for the driver's terminal.
 #[pyfunction]
 pub(crate) fn next_log(py: Python<'_>) -> Option<(&'static str, String, u32, bool, Vec<String>)> {
-    let session = session::existing()?;
-    let item = py.detach(|| session.runtime.logs.next())?;
+    let session = session::printing()?;
+    let Some(item) = py.detach(|| session.runtime.logs.next()) else {
+        session::printed(&session);
+        return None;
+    };
     let kind = if item.is_warning { "warning" } else { "log" };
     Some((kind, item.name, item.pid, item.is_error, item.lines))
 }
@@ -53,6 +56,7 @@ pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("total", resources(py, &view.total)?)?;
     dict.set_item("available", resources(py, &view.available)?)?;
+    dict.set_item("held", resources(py, &view.held)?)?;
     dict.set_item("node_id", PyBytes::new(py, &view.node))?;
     dict.set_item("workers", view.workers)?;
     dict.set_item("actors", view.actors)?;

@@ -27,6 +27,22 @@ impl Session {
 
 static CURRENT: RwLock<Option<Arc<Session>>> = RwLock::new(None);
 
+/// The session whose output is still being printed; it may have ended already.
+static PRINTING: RwLock<Option<Arc<Session>>> = RwLock::new(None);
+
+/// See [`PRINTING`].
+pub(crate) fn printing() -> Option<Arc<Session>> {
+    PRINTING.read().clone()
+}
+
+/// All output of `session` has been printed.
+pub(crate) fn printed(session: &Arc<Session>) {
+    let mut printing = PRINTING.write();
+    if printing.as_ref().is_some_and(|printing| Arc::ptr_eq(printing, session)) {
+        *printing = None;
+    }
+}
+
 /// The current session; starts one if there is none.
 pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Session>> {
     if let Some(session) = existing() {
@@ -119,7 +135,9 @@ pub(crate) fn start(
         .detach(|| start_driver(DriverConfig { program, node }))
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let runtime = driver.runtime.clone();
-    *CURRENT.write() = Some(Arc::new(Session { runtime, driver: Mutex::new(Some(driver)) }));
+    let session = Arc::new(Session { runtime, driver: Mutex::new(Some(driver)) });
+    *PRINTING.write() = Some(session.clone());
+    *CURRENT.write() = Some(session);
     Ok(())
 }
 

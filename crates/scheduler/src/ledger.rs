@@ -97,6 +97,15 @@ impl Ledger {
         self.resources.iter().map(amount).collect()
     }
 
+    /// What an allocation holds, lent CPUs included.
+    pub fn amounts_of(&self, allocation: &Allocation) -> Vec<Amount> {
+        let amount = |part: &Part| Amount {
+            name: self.resources[part.resource].name.clone(),
+            amount: part.amount,
+        };
+        allocation.parts.iter().map(amount).collect()
+    }
+
     /// Takes what `shape` names, all of it or nothing (L-5).
     pub fn acquire(&mut self, shape: &Shape) -> Option<Allocation> {
         let mut parts: Vec<Part> = Vec::with_capacity(shape.resources.len());

@@ -418,6 +418,9 @@ pub struct ClusterView {
     /// Process id of the node service.
     #[prost(uint32, tag = "11")]
     pub pid: u32,
+    /// What the asking worker's task or actor holds.
+    #[prost(message, repeated, tag = "12")]
+    pub held: Vec<Amount>,
 }
 
 /// Lines that a worker printed.

@@ -1,0 +1,85 @@
+# One way to do each thing. Everything is idempotent and quick when nothing changed.
+#
+#   make demo     build, install into .venv, run examples/demo.py
+#   make test     all tests: Rust, then Python end to end
+#   make quick    the fast part of them, under two minutes
+#   make check    formatting, lints, types
+#   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
+#   make clean
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+BIN := python/oxiray/_bin
+STAMP := $(VENV)/.stamps
+
+RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed)
+ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
+
+# cargo-nextest where it is installed: faster, and it ends tests that hang.
+CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
+
+.PHONY: demo build test quick check bench clean
+.DELETE_ON_ERROR:
+
+demo: build
+	$(PY) examples/demo.py
+
+build: $(STAMP)/oxiray $(STAMP)/alias
+
+test: build $(STAMP)/test-tools
+	$(CARGO_TEST) --workspace
+	$(PY) -m pytest
+
+quick: build $(STAMP)/test-tools
+	$(CARGO_TEST) --workspace --lib
+	$(PY) -m pytest -m "not slow" -x -q
+
+check: $(STAMP)/check-tools
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: build
+	$(PY) bench/run.py $(ARGS)
+
+clean:
+	cargo clean
+	rm -rf $(VENV) $(BIN) dist python/oxiray/*.so
+
+$(STAMP)/venv:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or later is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check "maturin>=1.16,<2" "cloudpickle>=3.1"
+	@mkdir -p $(STAMP) && touch $@
+
+# The programs go into the package first: the wheel carries them.
+$(STAMP)/programs: $(STAMP)/venv $(RUST)
+	cargo build --release -p oxiray-cli
+	mkdir -p $(BIN)
+	for program in oxiray oxirayd; do \
+	    cmp -s target/release/$$program $(BIN)/$$program || install -m 755 target/release/$$program $(BIN)/$$program; \
+	done
+	@touch $@
+
+# The wheel itself is installed, as a user would: what is tested is what ships.
+$(STAMP)/oxiray: $(STAMP)/programs $(PACKAGE) pyproject.toml
+	rm -rf dist
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/maturin build -q --release --out dist -i $(PY)
+	$(PY) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps dist/oxiray-*.whl
+	@touch $@
+
+$(STAMP)/alias: $(STAMP)/venv $(ALIAS)
+	$(PY) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python/oxiray-as-ray
+	@touch $@
+
+$(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
+	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pillow tqdm
+	@touch $@
+
+$(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
+	$(PY) -m pip install -q --disable-pip-version-check "ruff>=0.17" "mypy>=2"
+	@touch $@

@@ -1,0 +1,228 @@
+"""Actors: the decorated class, the handle, and the handle's methods.
+
+An actor lives as long as anyone holds its native `ActorRef`. A handle's methods hold the ref, never
+the handle: no reference cycle may keep an actor alive until the garbage collector comes by.
+"""
+
+from __future__ import annotations
+
+from . import _native, _options
+from ._remote_function import dump_definition
+
+TYPE_CHECKING = False  # see __init__
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from ._ids import ActorID
+
+_COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200  # inspect.CO_*
+
+# What every actor answers to beside its own methods; see `_worker.find_method`.
+_EVERY_ACTOR = {"__ray_terminate__": 1, "__ray_ready__": 1, "__ray_call__": 1}
+
+
+class ActorClassInheritanceException(TypeError):
+    """A class was derived from an actor class instead of from the plain class."""
+
+
+def method(*args: Any, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Sets options of an actor's method: `@method(num_returns=2)`."""
+    if args or not options:
+        raise TypeError("method is used with keyword options, as in '@method(num_returns=2)'")
+    checked = _options.check("method", options)
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__ray_method_options__ = checked  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+class ActorClass:
+    """A class whose instances are actors: `A.remote(...)` starts one and returns its handle."""
+
+    def __init__(
+        self, cls: type, options: dict[str, Any], shipped: _ShippedClass | None = None
+    ) -> None:
+        self.__ray_actor_class__ = cls
+        self._options = options
+        self._shipped = shipped or _ShippedClass(cls)
+        self._placement, self._held = _options.actor_resources(options)
+        self.__name__ = cls.__name__
+        self.__qualname__ = cls.__qualname__
+        self.__module__ = cls.__module__
+        self.__doc__ = cls.__doc__
+
+    def remote(self, *args: Any, **kwargs: Any) -> ActorHandle:
+        """Starts an actor; its constructor runs in a worker of its own."""
+        shipped = self._shipped
+        name = self.__ray_actor_class__.__name__
+        ref = _native.create_actor(
+            shipped.payload(), name, args, kwargs, self._placement, self._held
+        )
+        return ActorHandle(ref, name, shipped.methods)
+
+    def options(self, **options: Any) -> ActorClass:
+        """The same class with other options."""
+        merged = {**self._options, **_options.check("actor", options)}
+        return ActorClass(self.__ray_actor_class__, merged, self._shipped)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        name = self.__ray_actor_class__.__name__
+        raise TypeError(
+            f"Actors cannot be instantiated directly. Instead of '{name}()', use '{name}.remote()'."
+        )
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:
+        raise ActorClassInheritanceException(
+            f"Inheriting from the actor class '{self.__ray_actor_class__.__name__}' is not "
+            "supported. Derive from the plain class, and decorate the derived class with @remote."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        # Constants and static methods of the class stay within reach.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.__ray_actor_class__, name)
+
+    def __repr__(self) -> str:
+        return f"<oxiray.ActorClass {self.__ray_actor_class__.__name__}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActorClass, (self.__ray_actor_class__, self._options)
+
+
+class _ShippedClass:
+    """An actor's class pickled for workers, once a session, and its methods' return counts."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.methods = _methods_of(cls)
+        self._session = -1
+        self._payload = b""
+
+    def payload(self) -> bytes:
+        from . import _session
+
+        if self._session != _session.number:
+            _refuse_async(self.cls)
+            self._payload = dump_definition(self.cls, self.cls, "class", self.cls.__name__)
+            self._session = _session.number
+        return self._payload
+
+
+class ActorHandle:
+    """A reference to an actor; `handle.method.remote(...)` calls it."""
+
+    def __init__(self, ref: _native.ActorRef, class_name: str, methods: dict[str, int]) -> None:
+        self._ray_ref = ref
+        self._ray_class_name = class_name
+        self._ray_methods = methods
+
+    def __getattr__(self, name: str) -> ActorMethod:
+        methods = self.__dict__.get("_ray_methods", {})
+        num_returns = methods.get(name, _EVERY_ACTOR.get(name))
+        if num_returns is None:
+            owner = self.__dict__.get("_ray_class_name", "?")
+            raise AttributeError(f"The actor {owner!r} has no method {name!r}")
+        made = ActorMethod(self._ray_ref, name, num_returns)
+        self.__dict__[name] = made
+        return made
+
+    @property
+    def _actor_id(self) -> ActorID:
+        from ._ids import ActorID
+
+        return ActorID(self._ray_ref.binary())
+
+    _ray_actor_id = _actor_id
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._ray_methods})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActorHandle) and self._ray_ref == other._ray_ref
+
+    def __hash__(self) -> int:
+        return hash(self._ray_ref)
+
+    def __repr__(self) -> str:
+        return f"Actor({self._ray_class_name}, {self._ray_ref.hex()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActorHandle, (self._ray_ref, self._ray_class_name, self._ray_methods)
+
+
+class ActorMethod:
+    """One method of one actor."""
+
+    __slots__ = ("_name", "_num_returns", "_ref", "remote")
+
+    def __init__(self, ref: _native.ActorRef, name: str, num_returns: int) -> None:
+        self._ref = ref
+        self._name = name
+        self._num_returns = num_returns
+        self.remote = ref.method(name, num_returns)
+
+    def options(self, **options: Any) -> ActorMethod:
+        """The same method with other options."""
+        num_returns = _options.check("method", options).get("num_returns")
+        return ActorMethod(
+            self._ref, self._name, self._num_returns if num_returns is None else num_returns
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', "
+            f"try 'object.{self._name}.remote()'."
+        )
+
+    def __repr__(self) -> str:
+        return f"<oxiray.ActorMethod {self._name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActorMethod, (self._ref, self._name, self._num_returns)
+
+
+def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:
+    """Ends an actor at once, without letting it finish what it does."""
+    if not isinstance(actor, ActorHandle):
+        raise ValueError(f"kill() takes an actor's handle, not {type(actor)}")
+    _native.kill_actor(actor._ray_ref, bool(no_restart))
+
+
+def exit_actor() -> NoReturn:
+    """Ends the actor that calls it, after what it was called for before."""
+    if not (_native.is_running() and _native.context()["actor_id"]):
+        raise TypeError("exit_actor() can only be called inside an actor's method")
+    from ._errors import ActorExit
+
+    raise ActorExit
+
+
+def _methods_of(cls: type) -> dict[str, int]:
+    """Every method that callers may use, with the number of values it returns."""
+    methods: dict[str, int] = {}
+    for base in reversed(cls.__mro__):
+        if base is object:
+            continue
+        for name, member in vars(base).items():
+            function = getattr(member, "__func__", member)
+            if isinstance(function, type) or not callable(function):
+                methods.pop(name, None)
+                continue
+            options = getattr(function, "__ray_method_options__", {})
+            num_returns = options.get("num_returns")
+            methods[name] = 1 if num_returns is None else num_returns
+    return methods
+
+
+def _refuse_async(cls: type) -> None:
+    for name in _methods_of(cls):
+        function = getattr(getattr(cls, name, None), "__func__", getattr(cls, name, None))
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        if flags & (_COROUTINE | _ASYNC_GENERATOR):
+            raise ValueError(
+                f"{cls.__name__}.{name} is 'async def': asyncio actors are not supported yet"
+            )

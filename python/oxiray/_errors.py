@@ -1,0 +1,163 @@
+"""Errors on their way between processes: described where they happen, rebuilt where they are got.
+
+The native module calls these three. `describe` never raises: an exception that cannot be pickled
+still arrives, as a `RayTaskError` that has its text and traceback but no cause.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traceback import TracebackException
+
+    from .exceptions import RayError, RayTaskError
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LOCAL_IP = "127.0.0.1"
+
+
+class ActorExit(BaseException):
+    """Raised by `exit_actor()`; not an Exception, so that no method swallows it by accident."""
+
+
+def describe(error: BaseException, name: str) -> bytes:
+    """What the getter needs to raise `error`, which the task or method `name` raised here."""
+    try:
+        text = _remote_traceback(error)
+    except BaseException as fault:
+        text = f"{type(error).__name__}: (its traceback could not be made: {type(fault).__name__})"
+    actor_id = _actor_id()
+    place = f"pid={os.getpid()}, ip={_LOCAL_IP}" + (f", actor_id={actor_id}" if actor_id else "")
+    text = f"ray::{name}() ({place})\n{text}"
+    # A task that fails because a task it called failed passes on the first cause.
+    cause = getattr(error, "cause", None) if _is_task_error(error) else error
+    return pickle.dumps(
+        (name, text, *_pickled(cause), os.getpid(), _LOCAL_IP, actor_id), protocol=5
+    )
+
+
+def rebuild(data: bytes) -> BaseException:
+    """The exception to raise in the getter."""
+    return _task_error(data).as_instanceof_cause()
+
+
+def engine_error(code: int, message: str, data: bytes) -> BaseException:
+    """An error of the engine; `data` is the id it is about, or for 10 what `describe` gave."""
+    make = _ENGINE_ERRORS.get(code)
+    if make is None:
+        from .exceptions import RaySystemError
+
+        return RaySystemError(message)
+    from . import exceptions
+
+    return make(exceptions, message, data)
+
+
+_ENGINE_ERRORS: dict[int, Callable[[Any, str, bytes], RayError]] = {
+    1: lambda e, message, _: e.WorkerCrashedError(message),
+    2: lambda e, message, data: e.ActorDiedError(message, data.hex() or None),
+    3: lambda e, message, data: e.OwnerDiedError(data.hex(), None, message),
+    4: lambda e, message, data: e.ObjectLostError(data.hex(), None, message),
+    5: lambda e, message, _: e.OutOfMemoryError(message),
+    6: lambda e, message, data: e.TaskCancelledError(data.hex() or None, message),
+    7: lambda e, message, data: e.ActorUnavailableError(message, data or None),
+    8: lambda e, message, _: e.ObjectStoreFullError(message),
+    9: lambda e, message, _: e.RaySystemError(message),
+    10: lambda e, _, data: e.ActorDiedError(_task_error(data)),
+    11: lambda e, message, _: e.GetTimeoutError(message),
+    12: lambda e, message, _: e.TaskUnschedulableError(message),
+    13: lambda e, message, _: e.ActorUnschedulableError(message),
+    14: lambda e, message, data: e.ObjectFreedError(data.hex(), None, message),
+    15: lambda e, message, data: e.ReferenceCountingAssertionError(data.hex(), None, message),
+}
+
+
+def _task_error(data: bytes) -> RayTaskError:
+    from .exceptions import RayTaskError
+
+    name, text, whole, parts, pid, ip, actor_id = pickle.loads(data)
+    return RayTaskError(
+        name, text, _unpickled(whole, parts), pid=pid, ip=ip, actor_id=actor_id or None
+    )
+
+
+def _pickled(cause: BaseException | None) -> tuple[bytes | None, bytes | None]:
+    """The exception as it pickles itself, and its parts for when that fails or cannot be undone.
+
+    The second is for exceptions that carry something unpicklable, which is left out, and for the
+    many classes whose `__init__` does not take its own `args`: they pickle, but do not load.
+    """
+    if cause is None:
+        return None, None
+    import cloudpickle
+
+    def attempt(value: object) -> bytes | None:
+        try:
+            return cloudpickle.dumps(value, protocol=5)  # type: ignore[no-any-return]
+        except BaseException:
+            return None
+
+    whole = attempt(cause)
+    state = vars(cause)
+    if whole is None:
+        state = {key: value for key, value in state.items() if attempt(value) is not None}
+    return whole, attempt((type(cause), cause.args, state))
+
+
+def _unpickled(whole: bytes | None, parts: bytes | None) -> BaseException | None:
+    try:
+        if whole is not None:
+            error = pickle.loads(whole)
+            if isinstance(error, BaseException):
+                return error
+    except Exception:
+        pass
+    try:
+        if parts is not None:
+            kind, args, state = pickle.loads(parts)
+            error = BaseException.__new__(kind)
+            error.args = args
+            error.__dict__.update(state)
+            return error  # type: ignore[no-any-return]
+    except Exception:
+        pass
+    return None
+
+
+def _remote_traceback(error: BaseException) -> str:
+    from traceback import TracebackException
+
+    report = TracebackException.from_exception(error, compact=True)
+    _trim(report)
+    lines = [line for line in report.format() if line != "Traceback (most recent call last):\n"]
+    return "".join(lines).rstrip("\n")
+
+
+def _trim(report: TracebackException | None) -> None:
+    """Drops the engine's own frames, in the exceptions it was raised from too."""
+    while report is not None:
+        frames = [frame for frame in report.stack if not frame.filename.startswith(_PACKAGE)]
+        del report.stack[:]
+        report.stack.extend(frames)
+        _trim(report.__cause__)
+        report = report.__context__
+
+
+def _is_task_error(error: BaseException) -> bool:
+    from .exceptions import RayTaskError
+
+    return isinstance(error, RayTaskError)
+
+
+def _actor_id() -> str:
+    try:
+        from . import _native
+
+        actor_id = _native.context()["actor_id"]
+        return actor_id.hex() if actor_id else ""
+    except Exception:
+        return ""

@@ -1,0 +1,176 @@
+"""The arguments of `init()`: Ray's names, each checked, and what the engine is started with."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from . import _devices, _machine
+
+LOCAL_IP = "127.0.0.1"
+LEAST_OBJECT_STORE = 75 * 1024 * 1024
+# More waiting workers than this at the start cost more than they save; others start when needed.
+_MOST_PRESTARTED = 64
+_INFO = 20
+_LEVELS = {"critical": 50, "error": 40, "warning": 30, "warn": 30, "info": 20, "debug": 10}
+
+# Accepted for programs written for Ray; here they have no effect, whatever their value.
+_NO_EFFECT = frozenset(
+    "include_dashboard include_webui dashboard_host dashboard_port dashboard_agent_listen_port "
+    "configure_logging logging_format logging_config labels job_config enable_resource_isolation "
+    "cgroup_path system_reserved_cpu system_reserved_memory storage redis_max_memory "
+    "_driver_object_store_memory _memory _redis_password _redis_username _node_ip_address "
+    "_metrics_export_port _tracing_startup_hook _node_name _enable_object_reconstruction "
+    "huge_pages plasma_directory driver_object_store_memory redis_address redis_password "
+    "_system_config proxy_server_url".split()
+)
+_MEANINGFUL = frozenset(
+    "num_cpus num_gpus resources object_store_memory ignore_reinit_error local_mode logging_level "
+    "log_to_driver namespace runtime_env _temp_dir temp_dir".split()
+)
+
+
+class Arguments(NamedTuple):
+    resources: dict[str, float]
+    object_store_memory: int
+    prestart_workers: int
+    memory_usage_threshold: float
+    namespace: str
+    log_to_driver: bool
+    announce: bool
+    ignore_reinit_error: bool
+    temp_dir: str | None
+
+
+def check(address: str | None, options: dict[str, Any]) -> Arguments:
+    """Refuses what is wrong, by the argument's name, before anything is started."""
+    _check_address(address)
+    unknown = sorted(options.keys() - _MEANINGFUL - _NO_EFFECT)
+    if unknown:
+        raise RuntimeError(f"Unknown keyword argument(s) of init(): {', '.join(unknown)}")
+    if options.get("local_mode"):
+        raise ValueError("init(local_mode=True) is not supported")
+    if options.get("runtime_env"):
+        raise ValueError("init(runtime_env=) is not supported yet")
+    num_cpus = _count("num_cpus", options.get("num_cpus"))
+    cpus = _machine.usable_cpus() if num_cpus is None else num_cpus
+    num_gpus = _count("num_gpus", options.get("num_gpus"))
+    gpus = _devices.count() if num_gpus is None else num_gpus
+    memory = _machine.total_memory()
+    store = _object_store(options.get("object_store_memory"), memory)
+    resources = {
+        **_custom(options.get("resources")),
+        "CPU": float(cpus),
+        "GPU": float(gpus),
+        "memory": float(int(memory * 0.7)),
+        "object_store_memory": float(store),
+        f"node:{LOCAL_IP}": 1.0,
+        "node:__internal_head__": 1.0,
+    }
+    temp_dir = options.get("_temp_dir", options.get("temp_dir"))
+    if temp_dir is not None and not isinstance(temp_dir, str):
+        raise TypeError(f"init(_temp_dir=) must be a string, not {temp_dir!r}")
+    log_to_driver = options.get("log_to_driver")
+    return Arguments(
+        resources={name: amount for name, amount in resources.items() if amount},
+        object_store_memory=store,
+        prestart_workers=min(int(cpus), _MOST_PRESTARTED),
+        memory_usage_threshold=_threshold(),
+        namespace=_namespace(options.get("namespace")),
+        log_to_driver=True if log_to_driver is None else bool(log_to_driver),
+        announce=_level(options.get("logging_level")) <= _INFO,
+        ignore_reinit_error=bool(options.get("ignore_reinit_error", False)),
+        temp_dir=temp_dir,
+    )
+
+
+def _check_address(address: str | None) -> None:
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"init(address=) must be a string, not {address!r}")
+    if address not in (None, "", "local"):
+        raise ConnectionError(
+            f"init(address={address!r}): this version runs on one machine only; clusters come "
+            'later. Leave the address out, or give "local".'
+        )
+
+
+def _count(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"init({name}=) must be a number, not {value!r}")
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"init({name}=) must be nonnegative, not {value!r}")
+    if value != int(value):
+        raise ValueError(f"init({name}=) must be a whole number, not {value!r}")
+    return value
+
+
+def _custom(resources: Any) -> dict[str, float]:
+    if resources is None:
+        return {}
+    if not isinstance(resources, dict):
+        raise TypeError(f"init(resources=) must be a dict of names to amounts, not {resources!r}")
+    for name, amount in resources.items():
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"init(resources=): names must be strings, not {name!r}")
+        if name in ("CPU", "GPU"):
+            raise ValueError(f"init(resources=): use num_{name.lower()}s= instead of {name!r}")
+        if name in ("memory", "object_store_memory") or name.startswith("node:"):
+            raise ValueError(f"init(resources=): {name!r} is set by the engine")
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+            raise TypeError(f"init(resources=): {name!r} must be a number, not {amount!r}")
+        if not 0 <= amount < float("inf"):
+            raise ValueError(f"init(resources=): {name!r} must be nonnegative, not {amount!r}")
+    return {name: float(amount) for name, amount in resources.items()}
+
+
+def _object_store(value: Any, memory: int) -> int:
+    if value is None:
+        return max(LEAST_OBJECT_STORE, int(memory * 0.3))
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+        raise TypeError(f"init(object_store_memory=) must be a number of bytes, not {value!r}")
+    if value < LEAST_OBJECT_STORE:
+        raise ValueError(
+            f"init(object_store_memory={int(value)}): the least is {LEAST_OBJECT_STORE} bytes"
+        )
+    if value > memory:
+        raise ValueError(
+            f"init(object_store_memory={int(value)}) is more than this machine's memory, "
+            f"{memory} bytes"
+        )
+    return int(value)
+
+
+def _namespace(value: Any) -> str:
+    if value is None:
+        return os.urandom(16).hex()  # a job's own, as in Ray
+    if not isinstance(value, str):
+        raise TypeError(f"init(namespace=) must be None or a string, not {value!r}")
+    if not value:
+        raise ValueError("init(namespace=) must not be empty")
+    return value
+
+
+def _level(value: Any) -> int:
+    if value is None:
+        return _INFO
+    if isinstance(value, str):
+        level = _LEVELS.get(value.lower())
+        if level is None:
+            raise ValueError(f"init(logging_level=): unknown level {value!r}")
+        return level
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"init(logging_level=) must be a level of logging, not {value!r}")
+    return value
+
+
+def _threshold() -> float:
+    text = os.environ.get("RAY_memory_usage_threshold", "0.95")
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError(f"RAY_memory_usage_threshold must be between 0 and 1, not {text!r}")
+    return value

@@ -1,0 +1,40 @@
+"""What this machine has to offer: usable cores and memory, limits of containers included."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cpus() -> int:
+    """Cores this process may run on, by affinity and by the cgroup's quota."""
+    cores = len(os.sched_getaffinity(0))
+    quota = _cgroup_cpus()
+    return max(1, cores if quota is None else min(cores, int(quota)))
+
+
+def total_memory() -> int:
+    """Bytes of memory, by the machine and by the cgroup's limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        text = _read(path)
+        if text.isdigit():
+            total = min(total, int(text))
+    return total
+
+
+def _cgroup_cpus() -> float | None:
+    quota, _, period = _read("/sys/fs/cgroup/cpu.max").partition(" ")
+    if not quota:
+        quota = _read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+        period = _read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+    if quota.isdigit() and period.isdigit() and int(period) > 0:
+        return int(quota) / int(period)
+    return None
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,110 @@
+"""Types of the native module: the engine's side of this process."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+__version__: str
+
+class ObjectRef:
+    """A name for a value that exists or will."""
+
+    def hex(self) -> str: ...
+    def binary(self) -> bytes: ...
+    def is_nil(self) -> bool: ...
+    def task_id(self) -> Any: ...
+    def job_id(self) -> Any: ...
+    def future(self) -> Future[Any]: ...
+    def __await__(self) -> Any: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+
+class RemoteCall:
+    """What stands at `f.remote`: calling it submits one task."""
+
+    def __init__(
+        self,
+        make_payload: Callable[[], bytes],  # called once, at the first submission of a session
+        name: str,
+        num_returns: int,
+        resources: dict[str, float],
+        max_retries: int,
+    ) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> ObjectRef | list[ObjectRef] | None: ...
+
+class ActorRef:
+    """A counted reference to an actor; the actor ends when the last one goes."""
+
+    def hex(self) -> str: ...
+    def binary(self) -> bytes: ...
+    def method(self, name: str, num_returns: int) -> ActorCall: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+
+class ActorCall:
+    """What stands at `actor.method.remote`: calling it submits one call."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> ObjectRef | list[ObjectRef] | None: ...
+
+# Values. These raise what users see, bad arguments included, and start a session if there is none.
+def get(refs: ObjectRef | Sequence[ObjectRef], *, timeout: float | None = None) -> Any: ...
+def put(value: Any) -> ObjectRef: ...
+def wait(
+    refs: list[ObjectRef],
+    *,
+    num_returns: int = 1,
+    timeout: float | None = None,
+    fetch_local: bool = True,
+) -> tuple[list[ObjectRef], list[ObjectRef]]: ...
+
+# Futures: `watch` asks for `key` to come out of `next_watched` once the value is there.
+def watch(ref: ObjectRef, key: int) -> None: ...
+def next_watched() -> list[int] | None: ...  # sleeps without the GIL; None: the session ended
+
+# Actors.
+def create_actor(
+    payload: bytes,
+    class_name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    placement: dict[str, float],
+    held: dict[str, float],
+) -> ActorRef: ...
+def kill_actor(actor: ActorRef, no_restart: bool) -> None: ...
+
+# Sessions.
+def start(
+    *,
+    program: str,
+    resources: dict[str, float],
+    object_store_memory: int,
+    python: str,
+    sys_path: list[str],
+    preload: list[str],
+    session_dir: str,
+    log_to_driver: bool,
+    prestart_workers: int,
+    memory_usage_threshold: float,
+    namespace: str,
+) -> None: ...
+def stop() -> None: ...
+def is_running() -> bool: ...
+def next_log() -> tuple[str, str, int, bool, list[str]] | None:
+    """The next ("log" | "warning", name, pid, is_error, lines); sleeps without the GIL; None: the session ended."""
+
+def cluster_view() -> dict[str, Any]:
+    """total, available, held: dict[str, float]; node_id: bytes; workers, actors, store_used, store_size, pid: int; waiting: list[str]; host: str"""
+
+def context() -> dict[str, Any]:
+    """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; is_driver: bool; device_ids: list[int]"""
+
+def current_name() -> str:
+    """Name of the running task or actor class, for the prefix of what it prints."""
+
+def timeline() -> list[tuple[str, int, int, int, str]]:
+    """(name, pid, start in ns since 1970, duration in ns, task id in hex) of every finished task of the session."""
+
+# Workers.
+def connect_worker(session_dir: str, stdout: int, stderr: int) -> None: ...
+def run_worker() -> int:
+    """Runs tasks until told to exit; returns the exit code. Never raises."""

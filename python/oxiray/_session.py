@@ -1,0 +1,185 @@
+"""Sessions: `init`, `shutdown`, and the one session a process may have."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from . import _native
+
+TYPE_CHECKING = False  # see __init__
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._context import RayContext
+    from ._log_printer import LogPrinter
+
+# Counts the sessions of this process; definitions are shipped once for each.
+number = 0
+
+# How long `shutdown` waits for the last lines of workers to be printed.
+_LAST_LINES_S = 2.0
+
+# Modules that are worth importing before workers fork, if the driver uses them.
+_WORTH_PRELOADING = ("numpy", "numpy.random")
+
+_context: RayContext | None = None
+_printer: LogPrinter | None = None
+_driver_pid = 0
+_directory = ""
+
+
+def init(address: str | None = None, **options: Any) -> RayContext:
+    """Starts a session on this machine: the node service, its workers, and this driver.
+
+    Args:
+        address: None or "local"; clusters come with a later version.
+        num_cpus: CPUs to schedule by; the usable cores unless given, and it may exceed them.
+        num_gpus: GPUs to schedule by; those found unless given.
+        resources: names and amounts of custom resources.
+        object_store_memory: bytes of shared memory for objects; 30 % of memory unless given.
+        ignore_reinit_error: return the running session instead of raising.
+        logging_level: a level of `logging`; above INFO the line about the start is not printed.
+        log_to_driver: whether what workers print is printed here; True unless given.
+        namespace: the namespace of named actors.
+        include_dashboard (or include_webui), dashboard_host, dashboard_port, labels, job_config,
+            configure_logging, logging_format, local_mode, runtime_env, _temp_dir, ...: Ray's; what
+            has no meaning here yet is accepted only where it changes nothing.
+    """
+    global number, _context, _printer, _driver_pid, _directory
+    from . import _init_arguments, _session_dir
+
+    arguments = _init_arguments.check(address, options)
+    if _native.is_running():
+        if arguments.ignore_reinit_error:
+            return _context or _make_context()
+        raise RuntimeError(
+            "Maybe you called init() twice by accident? Pass ignore_reinit_error=True to go on "
+            "with the running session, or call shutdown() before init()."
+        )
+    _directory = _session_dir.create(arguments.temp_dir)
+    _session_dir.sweep(_directory)
+    _import_meanwhile()
+    try:
+        _native.start(
+            program=_program(),
+            resources=arguments.resources,
+            object_store_memory=arguments.object_store_memory,
+            python=sys.executable,
+            sys_path=_sys_path(),
+            preload=[name for name in _WORTH_PRELOADING if name in sys.modules],
+            session_dir=_directory,
+            log_to_driver=arguments.log_to_driver,
+            prestart_workers=arguments.prestart_workers,
+            memory_usage_threshold=arguments.memory_usage_threshold,
+            namespace=arguments.namespace,
+        )
+    except BaseException:
+        _session_dir.remove(_directory)
+        raise
+    number += 1
+    _driver_pid = os.getpid()
+    _at_exit()
+    from ._log_printer import LogPrinter
+
+    _printer = LogPrinter(arguments.log_to_driver)
+    if arguments.announce:
+        _announce(arguments.resources)
+    _context = _make_context()
+    return _context
+
+
+def auto_init() -> None:
+    """Called by the native module when the API is used without a session."""
+    if not _native.is_running():
+        init()
+
+
+def is_initialized() -> bool:
+    """Whether a session is running."""
+    return _native.is_running()
+
+
+def shutdown(_exiting_interpreter: bool = False) -> None:
+    """Ends the session and everything it started. Does nothing when there is none."""
+    global _context, _printer
+    # A forked child of the driver has a copy of this state, but the session is not its own.
+    if _driver_pid != os.getpid():
+        return
+    if _native.is_running():
+        _native.stop()
+    printer, _printer, _context = _printer, None, None
+    if printer is not None:
+        from . import _session_dir
+
+        printer.join(_LAST_LINES_S)
+        _session_dir.remove(_directory)
+
+
+def _import_meanwhile() -> None:
+    """Imports what the first call needs while the node service starts."""
+    import threading
+
+    def run() -> None:
+        from . import _log_printer, _serialization  # noqa: F401
+
+        __import__("cloudpickle")
+
+    threading.Thread(target=run, name="oxiray-imports", daemon=True).start()
+
+
+def _make_context() -> RayContext:
+    from ._context import RayContext
+    from ._init_arguments import LOCAL_IP
+
+    view = _native.context()
+    return RayContext(
+        {
+            "node_ip_address": LOCAL_IP,
+            "address": "local",
+            "session_dir": view["session_dir"],
+            "webui_url": "",
+            "node_id": view["node_id"].hex(),
+        }
+    )
+
+
+def _program() -> str:
+    override = os.environ.get("OXIRAY_OXIRAYD")
+    path = override or os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "oxirayd")
+    if not os.access(path, os.X_OK):
+        where = "OXIRAY_OXIRAYD names" if override else "The package lacks"
+        raise RuntimeError(
+            f"{where} {path}, which is not an executable file; reinstall the package oxiray"
+        )
+    return path
+
+
+def _sys_path() -> list[str]:
+    """The driver's import path, made independent of the directory a worker happens to be in."""
+    return list(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
+
+
+def _announce(resources: dict[str, float]) -> None:
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    parts = [f"{resources.get('CPU', 0):g} CPUs"]
+    if resources.get("GPU"):
+        parts.append(f"{resources['GPU']:g} GPUs")
+    parts.append(f"{resources['object_store_memory'] / 1e9:.1f} GB for objects")
+    try:
+        sys.stderr.write(f"{stamp} INFO oxiray -- Started a local instance: {', '.join(parts)}.\n")
+    except Exception:  # no usable stderr is no reason to fail
+        pass
+
+
+_registered = False
+
+
+def _at_exit() -> None:
+    global _registered
+    if not _registered:
+        import atexit
+
+        atexit.register(shutdown)
+        _registered = True

@@ -1,0 +1,80 @@
+"""The directory of a session: sockets and logs, readable by its user only.
+
+    /tmp/oxiray-UID/session_<time>_<driver's pid>/logs
+    /tmp/oxiray-UID/crashed/session_<time>_<driver's pid>    logs of the last ten that crashed
+
+The node service removes the directory at the end. Where it was killed too, the next `init()` does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+_KEPT = 10
+
+
+def base() -> str:
+    """Where sessions live; OXIRAY_TMPDIR overrides it."""
+    return os.environ.get("OXIRAY_TMPDIR") or f"/tmp/oxiray-{os.getuid()}"
+
+
+def create(parent: str | None = None) -> str:
+    """A new session's directory under `parent`, which is made safe first."""
+    parent = os.path.abspath(parent or base())
+    os.makedirs(parent, mode=0o700, exist_ok=True)
+    status = os.lstat(parent)
+    # In /tmp, anyone could have made it: sockets go in there, so it must be ours and private.
+    if parent == f"/tmp/oxiray-{os.getuid()}":
+        if status.st_uid != os.getuid() or not os.path.isdir(parent) or os.path.islink(parent):
+            raise PermissionError(
+                f"{parent} belongs to another user; remove it, or set OXIRAY_TMPDIR to a "
+                "directory of your own"
+            )
+        if status.st_mode & 0o077:
+            os.chmod(parent, 0o700)
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
+    path = f"{parent}/session_{stamp}_{int(now % 1 * 1e6):06}_{os.getpid()}"
+    os.mkdir(path, 0o700)
+    os.mkdir(f"{path}/logs", 0o700)
+    return path
+
+
+def sweep(current: str) -> None:
+    """Clears what crashed sessions beside `current` left behind. Never raises."""
+    try:
+        parent = os.path.dirname(current)
+        dead = [name for name in os.listdir(parent) if _is_dead(name)]
+        for name in dead:
+            os.makedirs(f"{parent}/crashed", mode=0o700, exist_ok=True)
+            try:
+                os.rename(f"{parent}/{name}/logs", f"{parent}/crashed/{name}")
+            except OSError:  # it has none, or a node service is doing the same at this moment
+                pass
+            remove(f"{parent}/{name}")
+        if dead:
+            for name in sorted(os.listdir(f"{parent}/crashed"))[:-_KEPT]:
+                remove(f"{parent}/crashed/{name}")
+    except OSError:
+        pass
+
+
+def remove(path: str) -> None:
+    """Removes a file or a tree. Never raises; what is gone already is fine."""
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            for entry in os.listdir(path):
+                remove(f"{path}/{entry}")
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+    except OSError:
+        pass
+
+
+def _is_dead(name: str) -> bool:
+    pid = name.rpartition("_")[2]
+    if not (name.startswith("session_") and pid.isdigit()):
+        return False
+    return not os.path.exists(f"/proc/{pid}")

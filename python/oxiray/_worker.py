@@ -1,0 +1,49 @@
+"""What the native module asks of Python in a worker: definitions, methods, split returns."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from . import _devices
+
+set_devices = _devices.expose
+
+LoadedFunction = tuple[Callable[..., Any], str, int, bool | tuple[type[BaseException], ...]]
+
+
+def load_function(payload: bytes) -> LoadedFunction:
+    """The function, its name, how many calls a worker serves, and which exceptions to retry."""
+    return pickle.loads(payload)  # type: ignore[no-any-return]
+
+
+def load_class(payload: bytes) -> type:
+    """An actor's class."""
+    return pickle.loads(payload)  # type: ignore[no-any-return]
+
+
+def find_method(instance: object, name: str) -> Callable[..., Any]:
+    """The method `name` of an actor's instance; every actor has two of our own."""
+    if name == "__ray_ready__":
+        return lambda: True
+    if name == "__ray_call__":
+        return lambda function, *args, **kwargs: function(instance, *args, **kwargs)
+    return getattr(instance, name)  # type: ignore[no-any-return]
+
+
+def unpack_returns(result: Any, num_returns: int, name: str) -> list[Any]:
+    """The values of a task that was declared to return several."""
+    if num_returns == 0:
+        return []
+    try:
+        iterator = iter(result)
+    except TypeError:
+        raise ValueError(
+            f"{name} was declared with num_returns={num_returns} but returned a single "
+            f"{type(result).__name__}"
+        ) from None
+    values = list(iterator)
+    if len(values) != num_returns:
+        raise ValueError(f"{name} returned {len(values)} objects, but num_returns={num_returns}.")
+    return values

@@ -1,0 +1,174 @@
+"""Errors of tasks and of workers, as the getter sees them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import oxiray as ray
+import pytest
+from oxiray.exceptions import RayError, RayTaskError, WorkerCrashedError
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+class Custom(Exception):
+    """Its constructor does not take its own args: it pickles, but does not load."""
+
+    def __init__(self, code, reason):
+        super().__init__(f"{reason} ({code})")
+        self.code = code
+
+
+def helper():
+    raise ValueError("deep down")
+
+
+@ray.remote
+def fail():
+    helper()
+
+
+def test_an_error_is_its_own_type_and_a_task_error():
+    with pytest.raises(ValueError) as caught:
+        ray.get(fail.remote())
+    error = caught.value
+    assert isinstance(error, RayTaskError) and isinstance(error, RayError)
+    assert isinstance(error.cause, ValueError) and error.cause.args == ("deep down",)
+
+
+def test_the_traceback_is_the_users():
+    with pytest.raises(RayTaskError) as caught:
+        ray.get(fail.remote())
+    text = str(caught.value)
+    assert text.startswith("ray::fail() (pid=")
+    assert "in fail" in text and "in helper" in text and text.endswith("ValueError: deep down")
+    assert "/oxiray/" not in text
+
+
+def test_attributes_of_the_error_are_there():
+    @ray.remote
+    def missing():
+        open("/does/not/exist")
+
+    with pytest.raises(FileNotFoundError) as caught:
+        ray.get(missing.remote())
+    assert caught.value.errno == 2 and caught.value.filename == "/does/not/exist"
+
+
+def test_an_exception_whose_constructor_cannot_be_replayed():
+    @ray.remote
+    def custom():
+        raise Custom(42, "reason")
+
+    with pytest.raises(Custom) as caught:
+        ray.get(custom.remote())
+    assert caught.value.code == 42
+
+
+def test_errors_travel_through_dependent_tasks():
+    @ray.remote
+    def use(value):
+        return value
+
+    with pytest.raises(ValueError, match="deep down"):
+        ray.get(use.remote(use.remote(fail.remote())))
+
+
+def test_errors_travel_through_nested_tasks():
+    @ray.remote
+    def outer():
+        return ray.get(fail.remote())
+
+    with pytest.raises(ValueError) as caught:
+        ray.get(outer.remote())
+    assert "ray::outer()" in str(caught.value) and "ray::fail()" in str(caught.value)
+
+
+def test_one_error_fails_a_get_of_many():
+    with pytest.raises(ValueError):
+        ray.get([ray.put(1), fail.remote()])
+
+
+def test_all_returns_carry_the_error():
+    @ray.remote(num_returns=2)
+    def fail_twice():
+        raise KeyError("k")
+
+    for ref in fail_twice.remote():
+        with pytest.raises(KeyError):
+            ray.get(ref)
+
+
+def test_chained_exceptions_are_shown():
+    @ray.remote
+    def chain():
+        try:
+            _ = 1 / 0
+        except ZeroDivisionError as error:
+            raise RuntimeError("outer") from error
+
+    with pytest.raises(RuntimeError) as caught:
+        ray.get(chain.remote())
+    assert "ZeroDivisionError" in str(caught.value) and "direct cause" in str(caught.value)
+
+
+def test_an_exception_that_cannot_be_pickled_still_arrives():
+    @ray.remote
+    def fail():
+        error = ValueError("with a lock")
+        error.args = (threading.Lock(),)
+        raise error
+
+    with pytest.raises(RayTaskError, match="ValueError"):
+        ray.get(fail.remote())
+
+
+def test_base_exceptions_are_errors_of_the_task():
+    @ray.remote
+    def stop():
+        raise SystemExit(3)
+
+    with pytest.raises(RayError):
+        ray.get(stop.remote(), timeout=60)
+    assert ray.get(ray.remote(lambda: 1).remote()) == 1
+
+
+@ray.remote(max_retries=0)
+def die(how):
+    print("last words", flush=True)
+    if how == "exit":
+        os._exit(3)
+    if how == "segfault":
+        import ctypes
+
+        ctypes.string_at(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"), [("exit", "3"), ("segfault", "SIGSEGV|11"), ("kill", "SIGKILL|9")]
+)
+def test_a_dying_worker_says_how_and_the_cluster_goes_on(how, says):
+    with pytest.raises(WorkerCrashedError, match=says) as caught:
+        ray.get(die.remote(how), timeout=60)
+    assert "last words" in str(caught.value)
+    assert ray.get([ray.remote(lambda x: x).remote(i) for i in range(20)]) == list(range(20))
+
+
+def test_many_workers_die_at_once():
+    refs = [die.remote("exit") for _ in range(12)]
+    for ref in refs:
+        with pytest.raises(WorkerCrashedError):
+            ray.get(ref, timeout=60)
+    assert ray.get(ray.remote(lambda: "alive").remote()) == "alive"
+
+
+def test_retries_end():
+    @ray.remote(max_retries=1)
+    def always():
+        os._exit(1)
+
+    with pytest.raises(WorkerCrashedError):
+        ray.get(always.remote(), timeout=60)

@@ -1,0 +1,139 @@
+"""The exception classes by themselves: shapes, pickling, the two-faced task error."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from oxiray import _errors, exceptions
+from oxiray.exceptions import ActorDiedError, RayError, RayTaskError
+
+
+def described(error, name="f"):
+    try:
+        raise error
+    except BaseException as caught:
+        return _errors.describe(caught, name)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.RayActorError("aa", "text"),
+        exceptions.ActorDiedError("text", "aa"),
+        exceptions.ActorUnavailableError("text", b"\xaa"),
+        exceptions.ObjectLostError("aa", None, "site"),
+        exceptions.OwnerDiedError("aa"),
+        exceptions.GetTimeoutError("text"),
+        exceptions.WorkerCrashedError("text"),
+        exceptions.OutOfMemoryError("text"),
+        exceptions.TaskUnschedulableError("text"),
+        exceptions.RaySystemError("text"),
+        exceptions.TaskCancelledError("aa", "text"),
+        exceptions.ObjectReconstructionFailedError("aa", None, "text"),
+        exceptions.RuntimeEnvSetupError("text"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_engine_errors_survive_pickling(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error)
+    assert isinstance(again, RayError)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        ValueError("x"),
+        KeyError("k"),
+        OSError(2, "no", "file"),
+        UnicodeDecodeError("a", b"", 0, 1, "r"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_rebuilt_errors_are_both(cause):
+    error = _errors.rebuild(described(cause))
+    assert isinstance(error, type(cause)) and isinstance(error, RayTaskError)
+    assert error.args == cause.args
+    assert str(error).startswith("ray::f() (pid=")
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, type(cause)) and str(again) == str(error)
+
+
+class Final(Exception):
+    def __init_subclass__(cls):
+        raise TypeError("no subclasses")
+
+
+class Frozen(Exception):
+    def __setattr__(self, name, value):
+        raise AttributeError("frozen")
+
+
+@pytest.mark.parametrize("cause", [Final("x"), Frozen("x"), KeyboardInterrupt(), SystemExit(1)])
+def test_classes_that_cannot_be_combined_are_plain_task_errors(cause):
+    error = _errors.rebuild(described(cause))
+    assert type(error) is RayTaskError
+    assert type(error.cause) is type(cause)
+
+
+class Rude(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+    def __reduce__(self):
+        raise RuntimeError("no pickle")
+
+
+def test_describe_never_raises():
+    error = _errors.rebuild(described(Rude()))
+    assert isinstance(error, RayTaskError) and "Rude" in str(error)
+
+
+def test_codes_of_the_engine():
+    expected = {
+        1: "WorkerCrashedError",
+        2: "ActorDiedError",
+        3: "OwnerDiedError",
+        4: "ObjectLostError",
+        5: "OutOfMemoryError",
+        6: "TaskCancelledError",
+        7: "ActorUnavailableError",
+        8: "ObjectStoreFullError",
+        9: "RaySystemError",
+        11: "GetTimeoutError",
+        12: "TaskUnschedulableError",
+        13: "ActorUnschedulableError",
+        14: "ObjectFreedError",
+        15: "ReferenceCountingAssertionError",
+        99: "RaySystemError",
+    }
+    for code, name in expected.items():
+        error = _errors.engine_error(code, "what happened", b"\x01\x02")
+        assert type(error).__name__ == name
+        assert "what happened" in str(error)
+
+
+def test_an_actors_constructor_error():
+    error = _errors.engine_error(10, "", described(ValueError("bad start"), "A.__init__"))
+    assert isinstance(error, ActorDiedError) and error.actor_init_failed
+    assert "ray::A.__init__()" in str(error) and "bad start" in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+
+
+def test_all_names_of_ray_are_there():
+    names = """RayError CrossLanguageError TaskCancelledError RayTaskError LocalRayletDiedError
+    WorkerCrashedError RayActorError ActorDiedError ActorUnavailableError RaySystemError
+    AuthenticationError UserCodeException ObjectStoreFullError OutOfDiskError OutOfMemoryError
+    NodeDiedError ObjectLostError ObjectFetchTimedOutError RpcError ReferenceCountingAssertionError
+    ObjectFreedError OwnerDiedError ObjectReconstructionFailedError GetTimeoutError
+    PlasmaObjectNotAvailable AsyncioActorExit RuntimeEnvSetupError TaskPlacementGroupRemoved
+    ActorPlacementGroupRemoved PendingCallsLimitExceeded TaskUnschedulableError
+    ActorUnschedulableError ObjectRefStreamEndOfStreamError
+    StreamingGeneratorReplayInconsistentError OufOfBandObjectRefSerializationException
+    RayChannelError RayChannelTimeoutError RayCgraphCapacityExceeded RayDirectTransportError
+    UnserializableException ActorAlreadyExistsError ActorHandleNotFoundError""".split()
+    assert len(names) == 42
+    for name in names:
+        assert issubclass(getattr(exceptions, name), RayError)

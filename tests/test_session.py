@@ -1,0 +1,156 @@
+"""`init` and `shutdown`: arguments, what they return, doing them again."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import oxiray as ray
+import pytest
+
+
+def test_init_and_shutdown_again_and_again(fresh):
+    for cpus in (1, 2, 3):
+        fresh(num_cpus=cpus)
+        assert ray.is_initialized()
+        assert ray.cluster_resources()["CPU"] == cpus
+        assert ray.get(ray.remote(lambda: 1).remote()) == 1
+        ray.shutdown()
+        assert not ray.is_initialized()
+
+
+def test_a_function_works_in_the_next_session_too(fresh):
+    value = [1]
+
+    @ray.remote
+    def f():
+        return value
+
+    fresh()
+    assert ray.get(f.remote()) == [1]
+    ray.shutdown()
+    value.append(2)
+    fresh()
+    assert ray.get(f.remote()) == [1, 2]
+
+
+def test_shutdown_without_a_session_and_twice(fresh):
+    ray.shutdown()
+    ray.shutdown()
+    fresh()
+    ray.shutdown()
+    ray.shutdown()
+
+
+def test_the_context(fresh):
+    context = fresh()
+    assert context.ray_version == "2.60.0"
+    assert os.path.isdir(context["session_dir"])
+    assert context.address_info["node_id"] == ray.nodes()[0]["NodeID"]
+    assert "<table>" in context._repr_html_() and "not started" in context._repr_html_()
+    assert "RayContext(" in repr(context)
+    context.disconnect()
+    assert not ray.is_initialized()
+
+
+def test_as_a_context_manager(fresh):
+    with fresh() as context:
+        directory = context["session_dir"]
+        assert ray.get(ray.put(1)) == 1
+    assert not ray.is_initialized()
+    assert not os.path.exists(directory)
+
+
+def test_arguments_of_older_and_newer_programs(fresh):
+    fresh(
+        include_webui=False,
+        include_dashboard=False,
+        dashboard_port=8265,
+        log_to_driver=False,
+        namespace="space",
+        configure_logging=False,
+    )
+    assert ray.get_runtime_context().namespace == "space"
+
+
+def test_more_cpus_than_cores(fresh, meeting):
+    count = 4 * (os.cpu_count() or 1)
+    fresh(num_cpus=count)
+    together = meeting(count)
+
+    @ray.remote
+    def attend(i):
+        return together.attend(i)
+
+    assert all(ray.get([attend.remote(i) for i in range(count)]))
+
+
+def test_the_session_directory_is_private(fresh):
+    directory = fresh()["session_dir"]
+    assert os.stat(directory).st_mode & 0o077 == 0
+    assert os.path.isdir(f"{directory}/logs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"num_cpus": -1}, ValueError, "num_cpus"),
+        ({"num_cpus": 1.5}, ValueError, "num_cpus"),
+        ({"num_cpus": "two"}, TypeError, "num_cpus"),
+        ({"num_gpus": -1}, ValueError, "num_gpus"),
+        ({"resources": {"x": -1}}, ValueError, "x"),
+        ({"resources": {"GPU": 1}}, ValueError, "num_gpus"),
+        ({"resources": ["x"]}, TypeError, "resources"),
+        ({"object_store_memory": 1000}, ValueError, "object_store_memory"),
+        ({"object_store_memory": 1 << 60}, ValueError, "object_store_memory"),
+        ({"object_store_memory": "1GB"}, TypeError, "object_store_memory"),
+        ({"namespace": 5}, TypeError, "namespace"),
+        ({"logging_level": "loud"}, ValueError, "logging_level"),
+        ({"local_mode": True}, ValueError, "local_mode"),
+        ({"runtime_env": {"pip": ["x"]}}, ValueError, "runtime_env"),
+        ({"address": "10.0.0.1:6379"}, ConnectionError, "address"),
+        ({"address": 5}, TypeError, "address"),
+        ({"no_such": 1, "nor_this": 2}, RuntimeError, "no_such, nor_this|nor_this"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_start_nothing(arguments, error, says):
+    ray.shutdown()
+    with pytest.raises(error, match=says):
+        ray.init(**arguments)
+    assert not ray.is_initialized()
+    base = os.environ["OXIRAY_TMPDIR"]
+    assert not [name for name in os.listdir(base) if name.startswith("session_")]
+
+
+def test_the_start_is_announced_at_info_only(driver):
+    loud = driver("import oxiray as ray; ray.init(num_cpus=1)")
+    assert "Started a local instance" in loud.stderr
+    assert loud.stdout == ""
+
+
+def test_logging_level_silences_the_start(driver):
+    quiet = driver(f"import oxiray as ray; ray.init(num_cpus=1, logging_level={logging.ERROR})")
+    assert quiet.stderr == "" and quiet.stdout == ""
+
+
+def test_a_missing_program_is_said(driver):
+    result = driver(
+        "import oxiray as ray; ray.init()", env={"OXIRAY_OXIRAYD": "/no/such/file"}, check=False
+    )
+    assert result.returncode != 0 and "/no/such/file" in result.stderr
+
+
+def test_a_forked_child_does_not_end_the_session(driver):
+    driver(
+        """
+        import os, sys
+        import oxiray as ray
+        ray.init(num_cpus=1)
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)  # runs the exit handlers
+        os.waitpid(pid, 0)
+        assert ray.get(ray.remote(lambda: 5).remote()) == 5
+        """
+    )
