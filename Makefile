@@ -11,6 +11,8 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 BIN := python/oxiray/_bin
+# The same interpreter for every cargo command, or each would build the binding anew.
+export PYO3_PYTHON := $(CURDIR)/$(PY)
 STAMP := $(VENV)/.stamps
 
 RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml) Cargo.toml Cargo.lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 
 import oxiray as ray
@@ -328,6 +329,15 @@ def test_calls_from_threads():
 def test_more_actors_than_cpus():
     actors = [Counter.remote(i) for i in range(20)]
     assert ray.get([actor.get.remote() for actor in actors]) == list(range(20))
+
+
+def test_a_class_is_shipped_by_value():
+    """Workers need not import the module that an actor's class stands in."""
+    loaded = ray.get(
+        Counter.remote().__ray_call__.remote(lambda self: "test_actors" in sys.modules)
+    )
+    assert not loaded
+    assert Counter.STEP == 1 and not hasattr(Counter, "add")
 
 
 @pytest.mark.slow

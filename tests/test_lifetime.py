@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -31,14 +32,20 @@ actor = Actor.remote()
 held = ray.put(b"x" * (20 << 20))
 spinning = [spin.remote() for _ in range(2)]
 print(ray.get(actor.pid.remote()), flush=True)
+sys.stdin.readline()
 """
 
 
 def start_busy(driver, rest):
-    process = driver.start(BUSY + rest)
+    """A program with work under way, and its processes; `rest` is what it does next."""
+    process = driver.start(BUSY + rest, stdin=subprocess.PIPE)
     actor = int(process.stdout.readline())
+    # Driver, node service, zygote, the actor and two busy workers.
+    wait_until(lambda: len(processes_under(driver.base)) >= 6)
     started = processes_under(driver.base)
-    assert actor in started and len(started) >= 5, started
+    assert actor in started
+    process.stdin.write("go\n")
+    process.stdin.flush()
     return process, started
 
 
@@ -92,8 +99,7 @@ def test_a_killed_node_service_ends_the_workers(driver):
     others = [pid for pid in started if pid not in (service, process.pid)]
     wait_until(lambda: not any(map(is_alive, others)), SOON, f"of {started}")
     process.communicate(timeout=30)
-    driver_left = processes_under(driver.base)
-    assert not driver_left
+    driver.clean()
 
 
 def test_the_next_session_clears_what_a_killed_one_left(driver):
@@ -135,7 +141,7 @@ def test_processes_are_few(driver):
         print("ready", flush=True)
         sys.stdin.read()
         """,
-        stdin=-1,
+        stdin=subprocess.PIPE,
     )
     assert process.stdout.readline() == "ready\n"
     wait_until(lambda: len(processes_under(driver.base)) <= 5)

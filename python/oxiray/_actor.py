@@ -81,10 +81,12 @@ class ActorClass:
         )
 
     def __getattr__(self, name: str) -> Any:
-        # Constants and static methods of the class stay within reach.
-        if name.startswith("_"):
+        # Constants of the class stay within reach. Its functions do not: found through the module,
+        # they would be pickled as names, and every worker would have to import that module.
+        value = None if name.startswith("_") else getattr(self.__ray_actor_class__, name, None)
+        if value is None or callable(value):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.__ray_actor_class__, name)
+        return value
 
     def __repr__(self) -> str:
         return f"<oxiray.ActorClass {self.__ray_actor_class__.__name__}>"

@@ -127,7 +127,7 @@ impl<M: Memory> Consumer<M> {
         let capacity = self.memory.capacity();
         let tail = self.memory.tail().load(Ordering::Acquire);
         let ordered = self.head <= tail && tail - self.head <= capacity as u64;
-        if !ordered || self.head % PREFIX as u64 != 0 {
+        if !ordered || !self.head.is_multiple_of(PREFIX as u64) {
             return Err(Corrupt);
         }
         let mut given_back = self.head;

@@ -77,7 +77,7 @@ impl Node {
     /// Takes in one event. `now` is in nanoseconds of a clock that never goes back.
     pub fn on_event(&mut self, event: Event, now: u64, out: &mut impl Outbox) {
         match event {
-            Event::Ready(process) => self.on_ready(process, now),
+            Event::Ready(process) => self.on_ready(process, now, out),
             Event::Message(from, body) => self.on_message(from, body, now, out),
             Event::Ended { process, reason, last_lines } => {
                 self.on_ended(process, &reason, last_lines, out);
@@ -138,7 +138,7 @@ impl Node {
         }
     }
 
-    fn on_ready(&mut self, id: ProcessId, now: u64) {
+    fn on_ready(&mut self, id: ProcessId, now: u64, out: &mut impl Outbox) {
         let Some(process) = self.processes.get_mut(&id) else {
             return;
         };
@@ -147,6 +147,7 @@ impl Node {
             process.idle_since = now;
             self.pool.arrived(id);
         }
+        self.tell_if_warm(out);
     }
 
     /// Lends or takes back the CPUs of what a worker does.

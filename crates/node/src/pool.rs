@@ -1,7 +1,7 @@
 //! Workers: idle ones, those that start, and those that are too many.
 
 use oxiray_ids::ProcessId;
-use oxiray_wire::control::{Empty, from_node};
+use oxiray_wire::control::{Empty, ProcessKind, from_node};
 
 use crate::event::Outbox;
 use crate::node::Node;
@@ -23,6 +23,8 @@ pub(crate) struct Pool {
     /// Asked for, not yet here.
     pub(crate) starting: usize,
     failures: u32,
+    /// The driver knows that the first workers are there.
+    warm: bool,
     /// No start before this.
     pub(crate) retry_at: Option<u64>,
 }
@@ -49,6 +51,21 @@ impl Node {
         let known = idle.iter().rposition(|worker| channels.contains_key(worker));
         let index = known.or_else(|| idle.iter().rposition(|&worker| worker != user))?;
         Some(self.pool.idle.remove(index))
+    }
+
+    /// Tells the driver, once, that the workers started in advance are there:
+    /// what it times from then on is its tasks, not our start.
+    pub(crate) fn tell_if_warm(&mut self, out: &mut impl Outbox) {
+        let here = self.pool.idle.len() + self.leases.len();
+        if self.pool.warm || here < self.setup.prestart_workers {
+            return;
+        }
+        for (id, process) in &self.processes {
+            if process.kind == ProcessKind::Driver {
+                self.pool.warm = true;
+                out.send(*id, from_node::Body::Warm(Empty {}));
+            }
+        }
     }
 
     /// A worker has no work any more.

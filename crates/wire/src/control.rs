@@ -515,7 +515,7 @@ pub mod to_node {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromNode {
     /// Which message.
-    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13")]
+    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14")]
     pub body: Option<from_node::Body>,
 }
 
@@ -565,6 +565,9 @@ pub mod from_node {
         /// Answer to `Stop`, or a refusal of `Register` when it carries a reason.
         #[prost(message, tag = "13")]
         Stopped(Text),
+        /// To the driver: the workers that are started in advance are there.
+        #[prost(message, tag = "14")]
+        Warm(Empty),
     }
 }
 

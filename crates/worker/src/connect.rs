@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use oxiray_channel::Bells;
 use oxiray_ids::{JobId, NodeId, ProcessId};
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::VERSION;
 use oxiray_wire::control::{
@@ -29,6 +30,9 @@ use crate::runtime::{Identity, Runtime};
 
 /// Descriptor at which the node service finds its driver.
 const DRIVER_FD: i32 = 3;
+
+/// How long a driver waits for its first workers. Longer starts go on behind its back.
+const WARM_WITHIN: Duration = Duration::from_millis(300);
 
 /// Why a session could not start.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +87,11 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
     let register =
         Register { version: VERSION, kind: ProcessKind::Driver as i32, config: Some(config.node) };
     match register_at(ours, register, &[], true) {
-        Ok((runtime, threads)) => Ok(DriverSession { runtime, child, threads }),
+        Ok((runtime, threads)) => {
+            let deadline = monotonic_ns() + WARM_WITHIN.as_nanos() as u64;
+            runtime.wait_until(Some(deadline), || false, |state| state.warm);
+            Ok(DriverSession { runtime, child, threads })
+        }
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -174,12 +182,12 @@ impl DriverSession {
         self.runtime.lock().io.tell_node(to_node::Body::Stop(Empty {}));
         let end = Instant::now() + control::STOP_WITHIN;
         while !self.threads[0].is_finished() && Instant::now() < end {
-            thread::sleep(std::time::Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         loop {
             match self.child.try_wait() {
                 Ok(None) if Instant::now() < end => {
-                    thread::sleep(std::time::Duration::from_millis(1));
+                    thread::sleep(Duration::from_millis(1));
                 }
                 Ok(None) => {
                     let _ = self.child.kill();

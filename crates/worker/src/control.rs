@@ -232,6 +232,7 @@ fn change_state(state: &mut State, body: from_node::Body, fds: Vec<OwnedFd>) {
         Body::StartActor(start) => state.executor.start = Some(start),
         Body::ActorState(actor) => on_actor_state(state, actor),
         Body::Exit(_) => state.executor.exit = true,
+        Body::Warm(_) => state.warm = true,
         _ => {}
     }
 }

@@ -281,7 +281,10 @@ fn next_work(state: &mut State) -> Option<Work> {
     }
     let reason = match () {
         () if state.stopped.is_some() => "the session ended",
-        () if state.executor.exit => "idle worker no longer needed",
+        // What it owns, others may still hold; then it stays until they let go.
+        () if state.executor.exit && state.owner.counts() == (0, 0) => {
+            "idle worker no longer needed"
+        }
         () if state.executor.unreferenced => "all handles of the actor are gone",
         () => return None,
     };

@@ -77,6 +77,8 @@ pub struct State {
     pub io: Io,
     /// Tasks that others pushed here.
     pub executor: Executor,
+    /// The workers that the node starts in advance are there.
+    pub warm: bool,
     /// Why the session is over, once it is.
     pub stopped: Option<String>,
     /// Functions that we ship, by content.
@@ -202,6 +204,7 @@ impl Runtime {
                 owner: Owner::new(identity.process),
                 io,
                 executor,
+                warm: false,
                 stopped: None,
                 shipped: HashMap::default(),
                 arrived: HashMap::default(),

@@ -1,0 +1,345 @@
+//! Processes, the channels between them, and what must hold at any time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
+use oxiray_wire::frame::{self, FailureCode, Frame};
+
+use super::node::{Mail, Node};
+use crate::object::{Content, ObjectKey};
+use crate::owner::{Outbox, Owner};
+
+pub(super) const DRIVER: u32 = 0;
+pub(super) const SHAPES: u32 = 2;
+pub(super) const FUNCTIONS: u32 = 2;
+
+/// A task that a process runs.
+pub(super) struct Running {
+    pub(super) giver: u32,
+    pub(super) token: u64,
+    pub(super) id: TaskId,
+    pub(super) num_returns: u32,
+    pub(super) held: Vec<ObjectKey>,
+    pub(super) constructs: Option<ActorId>,
+}
+
+pub(super) struct Queued {
+    pub(super) giver: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+pub(super) struct Process {
+    pub(super) owner: Owner,
+    /// References that the program holds, one count each.
+    pub(super) refs: Vec<ObjectKey>,
+    /// Objects that it waits for, one count each.
+    pub(super) watched: BTreeMap<ObjectKey, ObjectId>,
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) running: Option<Running>,
+    /// Whom it told that it sleeps.
+    pub(super) blocked: Option<Vec<u32>>,
+    pub(super) actor: Option<ActorId>,
+    pub(super) unreferenced: bool,
+    pub(super) counter: u64,
+}
+
+/// Everything between processes.
+#[derive(Default)]
+pub(super) struct Net {
+    pub(super) channels: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
+    /// Tasks that were offered and neither taken nor taken back.
+    pub(super) claims: BTreeSet<u64>,
+    numbers: u64,
+    pub(super) node: Node,
+    pub(super) dead: BTreeSet<u32>,
+    /// Extents of the arena, and whether they were given back.
+    pub(super) extents: BTreeMap<u64, bool>,
+    ready: Vec<ObjectKey>,
+    /// The last call that a caller pushed to an actor.
+    pushed: BTreeMap<(u32, ActorId), u64>,
+}
+
+/// The world as one process sees it.
+pub(super) struct Side<'a> {
+    pub(super) net: &'a mut Net,
+    pub(super) from: u32,
+}
+
+impl Outbox for Side<'_> {
+    fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
+        if claimable {
+            self.net.numbers += 1;
+            task.number = self.net.numbers;
+            self.net.claims.insert(task.number);
+        } else {
+            let serial = u64::from_le_bytes(task.args.try_into().expect("a serial"));
+            let last = self.net.pushed.insert((self.from, task.id.actor()), serial);
+            assert!(last < Some(serial), "O-6: call {serial} pushed after {last:?}");
+        }
+        let number = task.number;
+        self.send(peer, &Frame::Task(task));
+        number
+    }
+
+    fn take_back(&mut self, _peer: ProcessId, number: u64) -> bool {
+        self.net.claims.remove(&number)
+    }
+
+    fn send(&mut self, peer: ProcessId, frame: &Frame<'_>) {
+        assert_ne!(peer.0, self.from, "nobody talks to itself: {frame:?}");
+        if self.net.dead.contains(&peer.0) {
+            return;
+        }
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        self.net.channels.entry((self.from, peer.0)).or_default().push_back(bytes);
+    }
+
+    fn set_demand(&mut self, shape: u32, requested_total: u64) {
+        self.net.node.demand.entry((self.from, shape)).or_default().0 = requested_total;
+    }
+
+    fn return_lease(&mut self, lease: u64) {
+        let (owner, worker) = self.net.node.leases.remove(&lease).expect("a lease, returned once");
+        assert_eq!(owner, self.from);
+        self.net.node.idle.push(worker);
+    }
+
+    fn free_extent(&mut self, offset: u64) {
+        let freed = self.net.extents.insert(offset, true);
+        assert_eq!(freed, Some(false), "extent {offset} is freed once");
+    }
+
+    fn object_ready(&mut self, key: ObjectKey) {
+        self.net.ready.push(key);
+    }
+
+    fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>) {
+        let mut bytes = Vec::new();
+        Frame::Task(constructor).encode(&mut bytes);
+        self.net.node.create(actor, self.from, bytes);
+    }
+
+    fn kill_actor(&mut self, actor: ActorId) {
+        self.net.node.kill(actor);
+    }
+}
+
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) processes: BTreeMap<u32, Process>,
+    pub(super) net: Net,
+    pub(super) now: u64,
+    next_process: u32,
+    /// What each value contains.
+    contains: BTreeMap<ObjectId, Vec<ObjectId>>,
+    /// What a process knew when it died, and what that contains: whoever had
+    /// been given it and was not registered yet may have lost it.
+    tainted: BTreeSet<ObjectId>,
+    /// How often each task was begun, and how often it may be.
+    pub(super) begun: BTreeMap<TaskId, (u32, u32)>,
+}
+
+impl World {
+    /// A driver and some workers.
+    pub(super) fn new(workers: u32) -> Self {
+        let mut world = Self::default();
+        world.spawn();
+        (0..workers).for_each(|_| world.spawn_worker());
+        world
+    }
+
+    pub(super) fn spawn(&mut self) -> u32 {
+        let number = self.next_process;
+        self.next_process += 1;
+        let mut owner = Owner::new(ProcessId(number));
+        (0..SHAPES).for_each(|_| drop(owner.shape().to_string()));
+        (0..FUNCTIONS).for_each(|_| drop(owner.function().to_string()));
+        let process = Process {
+            owner,
+            refs: Vec::new(),
+            watched: BTreeMap::new(),
+            queue: VecDeque::new(),
+            running: None,
+            blocked: None,
+            actor: None,
+            unreferenced: false,
+            counter: 0,
+        };
+        self.processes.insert(number, process);
+        number
+    }
+
+    fn spawn_worker(&mut self) {
+        let worker = self.spawn();
+        self.net.node.idle.push(worker);
+    }
+
+    /// Lets a process do something, then checks everything.
+    pub(super) fn with<R>(
+        &mut self,
+        process: u32,
+        act: impl FnOnce(&mut Process, &mut Side<'_>) -> R,
+    ) -> R {
+        let acting = self.processes.get_mut(&process).expect("alive");
+        acting.owner.set_now(self.now);
+        let mut side = Side { net: &mut self.net, from: process };
+        let result = act(acting, &mut side);
+        for key in std::mem::take(&mut self.net.ready) {
+            let id = acting.watched.remove(&key).expect("O-1: watched, and complete once");
+            check_content(id, acting.owner.content(key).expect("O-1: complete"));
+            acting.owner.drop_ref(key, &mut Side { net: &mut self.net, from: process });
+        }
+        self.check();
+        result
+    }
+
+    /// Delivers the next frame of a channel.
+    pub(super) fn deliver(&mut self, from: u32, to: u32) {
+        let channel = self.net.channels.get_mut(&(from, to));
+        let Some(bytes) = channel.and_then(VecDeque::pop_front) else { return };
+        let peer = ProcessId(from);
+        self.with(to, |process, out| {
+            let owner = &mut process.owner;
+            match Frame::decode(&bytes).expect("a frame") {
+                Frame::Task(_) => process.queue.push_back(Queued { giver: from, bytes: bytes.clone() }),
+                Frame::Answer(answer) => owner.on_answer(peer, answer, out),
+                Frame::WantObject(id) => owner.on_want(peer, id, out),
+                Frame::Object(id, value) => owner.on_object(id, value, out),
+                Frame::Borrow(id) => owner.on_borrow(peer, id, out),
+                Frame::Borrowed(id) => owner.on_borrowed(id, out),
+                Frame::Release(id) => owner.on_release(peer, id, out),
+                Frame::SettledArgs(token) => owner.on_settled_args(peer, token, out),
+                Frame::SettledReturns(token) => owner.on_settled_returns(peer, token, out),
+                Frame::Blocked => owner.on_blocked(peer, out),
+                Frame::Unblocked => owner.on_unblocked(peer, out),
+                Frame::ActorUnreferenced(actor) => {
+                    assert_eq!(process.actor, Some(actor));
+                    process.unreferenced = true;
+                }
+                Frame::WantFunction(_) | Frame::Function(..) => unreachable!("not of the owner"),
+            }
+        });
+    }
+
+    pub(super) fn drain(&mut self, from: u32, to: u32) {
+        while self.net.channels.get(&(from, to)).is_some_and(|channel| !channel.is_empty()) {
+            self.deliver(from, to);
+        }
+    }
+
+    /// Ends a process, and the actors that it made.
+    pub(super) fn kill(&mut self, number: u32) {
+        let Some(process) = self.processes.remove(&number) else { return };
+        let known: Vec<ObjectId> = process.owner.objects.iter().map(|(_, object)| object.id).collect();
+        known.into_iter().for_each(|id| self.taint(id));
+        self.net.dead.insert(number);
+        self.net.channels.retain(|(_, to), _| *to != number);
+        let node = &mut self.net.node;
+        node.bury(number, self.processes.keys().copied());
+        if process.actor.is_none() {
+            self.spawn_worker();
+        }
+        self.obey_node();
+    }
+
+    /// Ends and starts processes as the node wants it.
+    pub(super) fn obey_node(&mut self) {
+        while let Some(process) = self.net.node.to_kill.pop() {
+            self.kill(process);
+        }
+        while let Some((actor, giver, bytes)) = self.net.node.to_start.pop() {
+            let process = self.spawn();
+            self.net.node.placed(actor, process);
+            self.processes.get_mut(&process).expect("just made").actor = Some(actor);
+            self.begin(process, Queued { giver, bytes }, Some(actor));
+        }
+    }
+
+    fn taint(&mut self, id: ObjectId) {
+        if self.tainted.insert(id) {
+            for inner in self.contains.get(&id).cloned().unwrap_or_default() {
+                self.taint(inner);
+            }
+        }
+    }
+
+    /// Notes that `outer` contains `inner`; `false`: that would be a cycle,
+    /// which no counting ever frees.
+    pub(super) fn contain(&mut self, outer: ObjectId, inner: ObjectId) -> bool {
+        if outer == inner || self.reaches(inner, outer) {
+            return false;
+        }
+        self.contains.entry(outer).or_default().push(inner);
+        if self.tainted.contains(&outer) {
+            self.taint(inner);
+        }
+        true
+    }
+
+    fn reaches(&self, from: ObjectId, to: ObjectId) -> bool {
+        let inner = self.contains.get(&from).map_or(&[][..], Vec::as_slice);
+        inner.iter().any(|id| *id == to || self.reaches(*id, to))
+    }
+
+    fn check(&self) {
+        for (number, process) in &self.processes {
+            process.owner.validate();
+            for (_, object) in &process.owner.objects {
+                if object.refs == 0 || self.tainted.contains(&object.id) {
+                    continue;
+                }
+                let lost = matches!(&object.content, Some(Content::Failed(failure))
+                    if failure.code == FailureCode::ObjectLost);
+                assert!(!lost, "O-3: {} was freed while {number} was to get it", object.id);
+                let owner = object.owner.and_then(|owner| self.processes.get(&owner.0));
+                let known = owner.is_none_or(|owner| owner.owner.by_id.contains_key(&object.id));
+                assert!(known, "O-3: {} was freed while {number} holds it", object.id);
+            }
+        }
+    }
+}
+
+/// A value says of which return it is.
+pub(super) fn value_of(id: ObjectId) -> Content {
+    Content::Inline(id.0.as_slice().into())
+}
+
+fn check_content(id: ObjectId, content: &Content) {
+    if let Content::Inline(bytes) = content {
+        assert_eq!(bytes.as_slice(), id.0, "O-1: each return gets its own value");
+    }
+}
+
+/// Mail is read in order, like everything that comes down one way.
+impl World {
+    pub(super) fn read_mail(&mut self, process: u32) {
+        let Some(mail) = self.net.node.mail.get_mut(&process).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        match mail {
+            Mail::Granted { shape, lease, worker } => self.with(process, |process, out| {
+                process.owner.on_granted(shape, lease, ProcessId(worker), Vec::new(), out);
+            }),
+            Mail::Reclaim => self.with(process, |process, out| process.owner.on_reclaim(out)),
+            Mail::Died(dead) => {
+                self.drain(dead, process);
+                self.with(process, |process, out| {
+                    process.queue.retain(|queued| queued.giver != dead);
+                    process.owner.on_process_died(ProcessId(dead), false, "died", out);
+                });
+            }
+            Mail::Alive(actor, at) => self.with(process, |process, out| {
+                process.owner.on_actor_alive(actor, ProcessId(at), out);
+            }),
+            Mail::Dead(actor, at) => {
+                if let Some(at) = at {
+                    self.drain(at, process);
+                }
+                let end = crate::ActorEnd { reason: "died".into(), creation_error: Vec::new() };
+                self.with(process, |process, out| process.owner.on_actor_dead(actor, end, out));
+            }
+        }
+        self.obey_node();
+    }
+}
