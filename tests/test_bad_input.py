@@ -312,3 +312,31 @@ def test_get_after_shutdown(driver):
             raise SystemExit("a value from nowhere")
         """
     )
+
+
+@ray.remote
+def takes_two(a, b=1, *, c=2):
+    return a, b, c
+
+
+@ray.remote
+def needs_keyword(*, key):
+    return key
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "says"),
+    [
+        ((), {}, "'a'"),
+        ((1, 2, 3), {}, "too many positional"),
+        ((1,), {"d": 1}, "'d'"),
+        ((1,), {"a": 1}, "'a'"),
+    ],
+)
+def test_arguments_that_the_function_does_not_take(args, kwargs, says):
+    with pytest.raises(TypeError, match=says):
+        takes_two.remote(*args, **kwargs)
+    with pytest.raises(TypeError, match="'key'"):
+        needs_keyword.remote()
+    assert ray.get(takes_two.remote(1, c=5)) == (1, 1, 5)
+    assert ray.get(needs_keyword.remote(key=3)) == 3

@@ -29,6 +29,8 @@ class RemoteCall:
         num_returns: int,
         resources: dict[str, float],
         max_retries: int,
+        arity: tuple[int, int | None] | None,  # positional arguments taken, least and most
+        bind: Callable[..., None],  # raises for a call that the function does not take
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> ObjectRef | list[ObjectRef] | None: ...
 

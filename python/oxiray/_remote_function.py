@@ -6,6 +6,8 @@ frame of ours.
 
 from __future__ import annotations
 
+import sys
+
 from . import _native, _options
 
 TYPE_CHECKING = False  # see __init__
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 # Larger functions are nearly always a captured data set, which belongs into an argument.
 MAX_PAYLOAD = 95 * 1024 * 1024
 
-_COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # inspect.CO_*
+# inspect.CO_*
+_VARIADIC, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x04, 0x20, 0x80, 0x200
 
 
 class RemoteFunction:
@@ -52,6 +55,8 @@ class RemoteFunction:
             1 if num_returns is None else num_returns,
             _options.task_resources(options),
             3 if max_retries is None else max_retries,
+            _arity(self._function),
+            self._bind,
         )
         self.__dict__["remote"] = call
         return call
@@ -61,6 +66,17 @@ class RemoteFunction:
         merged = {**self._options, **_options.check("task", options)}
         same = all(merged.get(name) == self._options.get(name) for name in _Shipped.OPTIONS)
         return RemoteFunction(self._function, merged, self._shipped if same else None)
+
+    def _bind(self, *args: Any, **kwargs: Any) -> None:
+        """Raises the TypeError that this call of the function itself would raise."""
+        if "_signature" not in self.__dict__:
+            import inspect
+
+            self._signature = inspect.signature(self._function)
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self._shipped.name}() cannot be called like this: {error}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = f"{getattr(self._function, '__module__', '')}.{self._shipped.name}".lstrip(".")
@@ -76,6 +92,18 @@ class RemoteFunction:
         # By the function, not by the native call: closures capture remote functions, and a
         # recursive one captures itself.
         return RemoteFunction, (self._function, self._options)
+
+
+def _arity(function: Callable[..., Any]) -> tuple[int, int | None] | None:
+    """Positional arguments that a function takes, least and most; None: it does not say."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        return None
+    needed = set(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
+    if needed - set(getattr(function, "__kwdefaults__", None) or {}):
+        return sys.maxsize, None  # keyword-only ones without a default: every call is looked at
+    least = code.co_argcount - len(getattr(function, "__defaults__", None) or ())
+    return least, None if code.co_flags & _VARIADIC else code.co_argcount
 
 
 class _Shipped:

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use oxiray_sys::process::inherited_fd;
 use oxiray_wire::control::{Amount, NodeConfig, Shape, UNIT};
@@ -15,10 +16,19 @@ use pyo3::prelude::*;
 /// A session, kept alive by every reference that belongs to it.
 pub(crate) struct Session {
     pub(crate) runtime: Arc<Runtime>,
+    /// No other session of this process has had or will have it.
+    pub(crate) number: u64,
     driver: Mutex<Option<DriverSession>>,
 }
 
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 impl Session {
+    fn new(runtime: Arc<Runtime>, driver: Option<DriverSession>) -> Arc<Self> {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { runtime, number, driver: Mutex::new(driver) })
+    }
+
     /// Whether this is the session that runs now.
     pub(crate) fn is_current(self: &Arc<Self>) -> bool {
         CURRENT.read().as_ref().is_some_and(|current| Arc::ptr_eq(current, self))
@@ -135,7 +145,7 @@ pub(crate) fn start(
         .detach(|| start_driver(DriverConfig { program, node }))
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let runtime = driver.runtime.clone();
-    let session = Arc::new(Session { runtime, driver: Mutex::new(Some(driver)) });
+    let session = Session::new(runtime, Some(driver));
     *PRINTING.write() = Some(session.clone());
     *CURRENT.write() = Some(session);
     Ok(())
@@ -164,6 +174,6 @@ pub(crate) fn connect_worker(session_dir: &str, stdout: i32, stderr: i32) -> PyR
     let output: [OwnedFd; 2] = [inherited_fd(stdout)?, inherited_fd(stderr)?];
     let runtime = start_worker(Path::new(session_dir), output)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    *CURRENT.write() = Some(Arc::new(Session { runtime, driver: Mutex::new(None) }));
+    *CURRENT.write() = Some(Session::new(runtime, None));
     Ok(())
 }

@@ -140,7 +140,7 @@ pub(crate) fn returned<'py>(
 /// A function as the current session knows it.
 #[derive(Clone, Copy)]
 struct Known {
-    session: usize,
+    session: u64,
     function: FunctionId,
     stats: u32,
     shape: u32,
@@ -154,14 +154,32 @@ pub(crate) struct RemoteCall {
     num_returns: u32,
     resources: BTreeMap<String, f64>,
     max_retries: i32,
+    /// Positional arguments it takes at least and at most, if that is known.
+    arity: Option<(usize, Option<usize>)>,
+    /// Raises what a wrong call of the function itself would; asked in case of doubt.
+    bind: Py<PyAny>,
     known: Mutex<Option<Known>>,
 }
 
 impl RemoteCall {
+    /// Refuses a call that the function does not take, here rather than in a worker.
+    fn check<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<()> {
+        let Some((least, most)) = self.arity else { return Ok(()) };
+        let count = args.len();
+        if kwargs.is_none() && count >= least && most.is_none_or(|most| count <= most) {
+            return Ok(());
+        }
+        self.bind.bind(py).call(args, kwargs).map(drop)
+    }
+
     fn known(&self, py: Python<'_>, session: &Arc<Session>) -> PyResult<Known> {
-        let identity = Arc::as_ptr(session) as usize;
         if let Some(known) = *self.known.lock()
-            && known.session == identity
+            && known.session == session.number
         {
             return Ok(known);
         }
@@ -169,7 +187,7 @@ impl RemoteCall {
         let function = FunctionId(xxh3_128(&payload).to_le_bytes());
         let stats = session.runtime.ship_function(function, &payload);
         let shape = session.runtime.shape(session::shape(self.resources.clone())?);
-        let known = Known { session: identity, function, stats, shape };
+        let known = Known { session: session.number, function, stats, shape };
         *self.known.lock() = Some(known);
         Ok(known)
     }
@@ -184,6 +202,8 @@ impl RemoteCall {
         num_returns: u32,
         resources: BTreeMap<String, f64>,
         max_retries: i32,
+        arity: Option<(usize, Option<usize>)>,
+        bind: Py<PyAny>,
     ) -> Self {
         Self {
             make_payload,
@@ -191,6 +211,8 @@ impl RemoteCall {
             num_returns,
             resources,
             max_retries,
+            arity,
+            bind,
             known: Mutex::new(None),
         }
     }
@@ -202,6 +224,7 @@ impl RemoteCall {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.check(py, args, kwargs)?;
         let session = session::current(py)?;
         let Known { function, stats, shape, .. } = self.known(py, &session)?;
         let mut arguments = Arguments::encode(py, &session, &self.name, args, kwargs)?;

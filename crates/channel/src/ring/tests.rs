@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oxiray_sys::memory::{Mapping, memory_file};
 
 use super::Memory;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The memory of a small ring. Its data is mapped, so that a shared reference
 /// can be written through; its bounds are checked as `link` checks them.
@@ -14,6 +14,8 @@ pub(crate) struct Bed {
     tail: AtomicU64,
     head: AtomicU64,
     starved: AtomicU32,
+    /// Changed with the data: shuttle switches threads at atomics only.
+    touched: AtomicU32,
     data: Mapping,
 }
 
@@ -24,6 +26,7 @@ impl Bed {
             tail: AtomicU64::new(0),
             head: AtomicU64::new(0),
             starved: AtomicU32::new(0),
+            touched: AtomicU32::new(0),
             data: Mapping::new(file, capacity).expect("a mapping"),
         })
     }
@@ -43,6 +46,7 @@ impl Memory for Arc<Bed> {
     }
 
     fn write(&self, offset: usize, bytes: &[u8]) {
+        self.touched.fetch_add(1, Ordering::SeqCst);
         self.data.write(offset, bytes);
     }
 
@@ -63,7 +67,6 @@ mod properties {
 
     use super::*;
     use crate::ring::{Consumer, Corrupt, Full, PREFIX, Producer, SKIP};
-    use crate::sync::Ordering;
 
     const CAPACITY: usize = 256;
     const LARGEST: usize = CAPACITY / 2 - 2 * PREFIX;

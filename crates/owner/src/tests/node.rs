@@ -6,7 +6,11 @@ use oxiray_ids::ActorId;
 
 /// What it says to processes.
 pub(super) enum Mail {
-    Granted { shape: u32, lease: u64, worker: u32 },
+    Granted {
+        shape: u32,
+        lease: u64,
+        worker: u32,
+    },
     Reclaim,
     Died(u32),
     Alive(ActorId, u32),
@@ -169,9 +173,10 @@ impl Node {
         self.idle.retain(|worker| *worker != dead);
         self.demand.retain(|(owner, _), _| *owner != dead);
         self.mail.remove(&dead);
-        let ended = self.leases.extract_if(.., |_, (owner, worker)| *owner == dead || *worker == dead);
+        let ended =
+            self.leases.extract_if(.., |_, (owner, worker)| *owner == dead || *worker == dead);
         let freed: Vec<u32> = ended.map(|(_, (_, worker))| worker).filter(|w| *w != dead).collect();
         self.idle.extend(freed);
-        self.actors.values_mut().for_each(|actor| drop(actor.watchers.remove(&dead)));
+        self.actors.values_mut().for_each(|actor| actor.watchers.retain(|watcher| *watcher != dead));
     }
 }

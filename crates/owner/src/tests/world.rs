@@ -202,7 +202,9 @@ impl World {
         self.with(to, |process, out| {
             let owner = &mut process.owner;
             match Frame::decode(&bytes).expect("a frame") {
-                Frame::Task(_) => process.queue.push_back(Queued { giver: from, bytes: bytes.clone() }),
+                Frame::Task(_) => {
+                    process.queue.push_back(Queued { giver: from, bytes: bytes.clone() })
+                }
                 Frame::Answer(answer) => owner.on_answer(peer, answer, out),
                 Frame::WantObject(id) => owner.on_want(peer, id, out),
                 Frame::Object(id, value) => owner.on_object(id, value, out),
@@ -231,7 +233,8 @@ impl World {
     /// Ends a process, and the actors that it made.
     pub(super) fn kill(&mut self, number: u32) {
         let Some(process) = self.processes.remove(&number) else { return };
-        let known: Vec<ObjectId> = process.owner.objects.iter().map(|(_, object)| object.id).collect();
+        let known: Vec<ObjectId> =
+            process.owner.objects.iter().map(|(_, object)| object.id).collect();
         known.into_iter().for_each(|id| self.taint(id));
         self.net.dead.insert(number);
         self.net.channels.retain(|(_, to), _| *to != number);

@@ -1,0 +1,107 @@
+//! Letting a world come to rest, and what must hold then.
+
+use super::user::Ending;
+use super::world::World;
+
+/// More rounds than any of these worlds needs.
+const MANY: usize = 400;
+
+impl World {
+    /// Delivers everything that is on its way, again and again.
+    pub(super) fn deliver_all(&mut self) {
+        loop {
+            let channels: Vec<(u32, u32)> =
+                self.net.channels.iter().filter(|(_, c)| !c.is_empty()).map(|(k, _)| *k).collect();
+            let mail: Vec<u32> =
+                self.net.node.mail.iter().filter(|(_, m)| !m.is_empty()).map(|(k, _)| *k).collect();
+            if channels.is_empty() && mail.is_empty() {
+                return;
+            }
+            channels.into_iter().for_each(|(from, to)| self.drain_if_alive(from, to));
+            for process in mail {
+                if self.processes.contains_key(&process) {
+                    self.read_mail(process);
+                } else {
+                    self.net.node.mail.remove(&process);
+                }
+            }
+        }
+    }
+
+    fn drain_if_alive(&mut self, from: u32, to: u32) {
+        match self.processes.contains_key(&to) {
+            true => self.drain(from, to),
+            false => drop(self.net.channels.remove(&(from, to))),
+        }
+    }
+
+    pub(super) fn tick(&mut self, ns: u64) {
+        self.now += ns;
+        for process in self.processes.keys().copied().collect::<Vec<_>>() {
+            self.with(process, |process, out| process.owner.on_tick(out));
+        }
+    }
+
+    /// Runs every task to its end.
+    pub(super) fn run_all(&mut self) {
+        for _ in 0..MANY {
+            self.deliver_all();
+            while self.net.node.grant(0) {}
+            for process in self.processes.keys().copied().collect::<Vec<_>>() {
+                if self.processes.contains_key(&process) {
+                    self.answer(process, &Ending::done());
+                }
+                if self.processes.contains_key(&process) {
+                    self.begin_next(process);
+                }
+            }
+            self.tick(30_000_000);
+            if self.is_at_rest() {
+                return;
+            }
+        }
+        let left: Vec<_> = self.processes.iter().map(|(n, p)| (n, p.owner.counts().1)).collect();
+        panic!("O-1: tasks left, by process: {left:?}");
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.net.channels.values().all(|channel| channel.is_empty())
+            && self.net.node.mail.values().all(|mail| mail.is_empty())
+            && self.processes.values().all(|process| {
+                process.running.is_none()
+                    && process.queue.is_empty()
+                    && process.owner.counts().1 == 0
+                    && !process.owner.has_leases()
+                    && !process.unreferenced
+            })
+    }
+
+    /// Ends the world and checks what must hold when nothing is under way and
+    /// no program holds anything.
+    pub(super) fn end(mut self) {
+        self.run_all();
+        for (number, process) in &self.processes {
+            assert!(process.watched.is_empty(), "O-1: {number} waits for ever");
+        }
+        for process in self.processes.keys().copied().collect::<Vec<_>>() {
+            while self.processes.get(&process).is_some_and(|process| !process.refs.is_empty()) {
+                self.drop_ref(process, 0);
+            }
+        }
+        self.run_all();
+        for (number, process) in &self.processes {
+            let owner = &process.owner;
+            let left: Vec<_> = owner.objects.iter().map(|(_, object)| object.id).collect();
+            assert_eq!(owner.counts(), (0, 0), "O-3: left in process {number}: {left:?}");
+            assert!(owner.by_id.is_empty());
+            assert!(owner.held_for_args.is_empty() && owner.handed_over.is_empty(), "O-3");
+            assert!(owner.settling_args.is_empty() && owner.settling_returns.is_empty(), "O-3");
+            assert!(owner.actors.is_empty(), "actors that nobody refers to are forgotten");
+            assert!(process.actor.is_none(), "an actor without handles ends");
+        }
+        assert!(self.net.node.leases.is_empty(), "O-4: leases go back");
+        if self.net.dead.is_empty() {
+            assert!(self.net.extents.values().all(|freed| *freed), "O-3: extents are given back");
+        }
+    }
+}
