@@ -75,6 +75,16 @@ impl Bell {
         (0..WORDS).for_each(|index| self.pending(index).store(0, Ordering::SeqCst));
     }
 
+    /// Says on which processor this process was when it last woke another.
+    pub fn set_cpu(&self, cpu: u32) {
+        self.memory.atomic_u32(self.offset + 8).store(cpu, Ordering::Relaxed);
+    }
+
+    /// See [`Self::set_cpu`].
+    pub fn cpu(&self) -> u32 {
+        self.memory.atomic_u32(self.offset + 8).load(Ordering::Relaxed)
+    }
+
     /// See [`mark`].
     pub fn mark(&self, bit: u32) {
         mark(self, bit);

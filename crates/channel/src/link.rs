@@ -89,6 +89,11 @@ impl Link {
         self.peer_bell.wake()
     }
 
+    /// The peer's bell.
+    pub fn peer_bell(&self) -> &Bell {
+        &self.peer_bell
+    }
+
     /// Whether the peer has written something that we have not read.
     pub fn has_frames(&self) -> bool {
         self.incoming.has_frames()

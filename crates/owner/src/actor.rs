@@ -37,6 +37,8 @@ pub(crate) struct Actor {
     pub(crate) at_actor: VecDeque<TaskKey>,
     /// The constructor, until it ended.
     constructor: Option<TaskKey>,
+    /// No handle of it is left in this process.
+    unreferenced: bool,
 }
 
 impl Actor {
@@ -46,6 +48,7 @@ impl Actor {
             queue: VecDeque::new(),
             at_actor: VecDeque::new(),
             constructor: None,
+            unreferenced: false,
         }
     }
 }
@@ -64,11 +67,18 @@ impl Owner {
 
     /// Starts to follow an actor that another process created; whether that is news.
     pub fn meet_actor(&mut self, actor: ActorId) -> bool {
-        if self.actors.contains_key(&actor) {
+        if let Some(state) = self.actors.get_mut(&actor) {
+            state.unreferenced = false;
             return false;
         }
         self.actors.insert(actor, Actor::new());
         true
+    }
+
+    pub(crate) fn set_constructor(&mut self, actor: ActorId, key: TaskKey) {
+        if let Some(state) = self.actors.get_mut(&actor) {
+            state.constructor = Some(key);
+        }
     }
 
     /// The arguments of a constructor are complete.
@@ -76,19 +86,29 @@ impl Owner {
         let Target::Constructor { actor, .. } = self.tasks[key.0 as usize].spec.target else {
             unreachable!("only constructors construct")
         };
+        let wanted = self
+            .actors
+            .get(&actor)
+            .is_some_and(|state| !state.unreferenced && !matches!(state.phase, Phase::Dead(_)));
+        if !wanted {
+            // The node was told to end it before it heard of it: it must not begin.
+            self.leave_actor(key);
+            self.finish(key, Vec::new(), Vec::new(), out);
+            return self.forget_if_done(actor);
+        }
         if let Some(failure) = self.failed_argument(key) {
             let Content::Failed(failure) = &failure else { unreachable!("a failure") };
             let end = ActorEnd {
                 reason: "an argument of its constructor could not be computed".into(),
                 creation_error: failure.data.clone(),
             };
+            self.leave_actor(key);
             self.finish(key, Vec::new(), Vec::new(), out);
+            // Others may have been given a handle, and ask the node about it.
+            out.kill_actor(actor);
             return self.on_actor_dead(actor, end, out);
         }
         self.tasks[key.0 as usize].place = Place::AtActor;
-        if let Some(state) = self.actors.get_mut(&actor) {
-            state.constructor = Some(key);
-        }
         self.with_frame(key, Vec::new(), |frame| out.create_actor(actor, frame));
     }
 
@@ -180,7 +200,10 @@ impl Owner {
         state.phase = Phase::Dead(end);
         let lost = std::mem::take(&mut state.at_actor);
         let queue = std::mem::take(&mut state.queue);
-        if let Some(constructor) = state.constructor.take() {
+        // One that waits for its arguments ends when they are here.
+        let tasks = &self.tasks;
+        let pushed = |key: &mut TaskKey| tasks[key.0 as usize].place == Place::AtActor;
+        if let Some(constructor) = state.constructor.take_if(pushed) {
             self.finish(constructor, Vec::new(), Vec::new(), out);
         }
         for key in lost {
@@ -194,6 +217,7 @@ impl Owner {
                 self.actors.get_mut(&actor).expect("just seen").queue.push_back(key);
             }
         }
+        self.forget_if_done(actor);
     }
 
     /// Where an actor is: `Ok(None)` is not known yet.
@@ -205,19 +229,31 @@ impl Owner {
         }
     }
 
-    /// If `id` stood for an actor's handles, the actor has none left.
-    pub(crate) fn forget_actor_if_handle(&mut self, id: ObjectId, out: &mut impl Outbox) {
-        if id.index() != 0 {
+    /// Nothing in this process counts on a handle any more; if the actor is
+    /// `ours`, nothing anywhere does.
+    pub(crate) fn on_handle_gone(&mut self, actor: ActorId, ours: bool, out: &mut impl Outbox) {
+        let Some(state) = self.actors.get_mut(&actor) else {
             return;
+        };
+        state.unreferenced = true;
+        match &state.phase {
+            Phase::Alive(peer) if ours => out.send(*peer, &Frame::ActorUnreferenced(actor)),
+            Phase::Pending if ours => out.kill_actor(actor),
+            _ => {}
         }
-        let actor = id.task().actor();
-        match self.actors.get(&actor).map(|state| &state.phase) {
-            Some(Phase::Alive(peer)) => out.send(*peer, &Frame::ActorUnreferenced(actor)),
-            Some(Phase::Pending) => out.kill_actor(actor),
-            Some(Phase::Dead(_)) => {
-                self.actors.remove(&actor);
-            }
-            None => {}
+        self.forget_if_done(actor);
+    }
+
+    /// Forgets an actor without handles here once nothing is under way.
+    fn forget_if_done(&mut self, actor: ActorId) {
+        let done = self.actors.get(&actor).is_some_and(|state| {
+            state.unreferenced
+                && state.constructor.is_none()
+                && state.queue.is_empty()
+                && state.at_actor.is_empty()
+        });
+        if done {
+            self.actors.remove(&actor);
         }
     }
 }

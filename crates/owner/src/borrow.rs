@@ -19,7 +19,6 @@ use oxiray_wire::frame::{Answer, FailureCode, Frame, RefName, Value};
 
 use crate::object::{Content, Object, ObjectKey, Registration, Settle};
 use crate::owner::{Outbox, Owner};
-use crate::task::TaskKey;
 
 impl Owner {
     /// A reference that came in by name, counted once more.
@@ -32,9 +31,11 @@ impl Owner {
         let owner = (name.owner != self.process).then_some(name.owner);
         let mut object = Object::new(name.id, owner);
         object.named = true;
-        if owner.is_none() {
+        match owner {
             // It says that it is ours, and we have forgotten it.
-            object.content = Some(lost());
+            None => object.content = Some(lost()),
+            Some(owner) if self.dead.contains(&owner) => object.content = Some(owner_died()),
+            Some(_) => {}
         }
         let key = self.insert(object);
         self.by_id.insert(name.id, key);
@@ -57,7 +58,8 @@ impl Owner {
     /// whether the owner's confirmation must be waited for.
     fn register(&mut self, key: ObjectKey, settle: Option<Settle>, out: &mut impl Outbox) -> bool {
         let object = &mut self.objects[key.index()];
-        let Some(owner) = object.owner else {
+        // The dead confirm nothing.
+        let Some(owner) = object.owner.filter(|owner| !self.dead.contains(owner)) else {
             return false;
         };
         if object.registration == Registration::Unknown {
@@ -86,41 +88,53 @@ impl Owner {
         &mut self,
         giver: ProcessId,
         token: u64,
-        held: Vec<ObjectKey>,
+        mut held: Vec<ObjectKey>,
         out: &mut impl Outbox,
     ) -> Vec<ObjectId> {
+        // The task's counts go first: a reference that came twice is not held for that.
+        for key in &held {
+            self.objects[key.index()].refs -= 1;
+        }
+        held.sort_unstable();
+        held.dedup();
         let mut retained = Vec::new();
-        for key in held {
+        for key in &held {
             let object = &mut self.objects[key.index()];
-            let stays = object.refs > 1 && object.registration == Registration::Unknown;
-            if stays && object.owner == Some(giver) {
-                // It counts us when it reads the answer.
-                object.registration = Registration::Known;
-                retained.push(object.id);
-            } else if stays && object.owner.is_some() {
-                retained.push(object.id);
-                self.register(key, Some(Settle::Args { giver, token }), out);
+            // The giver must also hold what protects references that we took out of it.
+            let unsettled = object.rare.as_ref().is_some_and(|rare| rare.unsettled > 0);
+            if (object.refs == 0 && !unsettled) || object.registration == Registration::Known {
+                continue;
+            }
+            let id = object.id;
+            if object.owner == Some(giver) {
+                // It counts us when it reads the answer, or has been told before that.
+                if object.registration == Registration::Unknown {
+                    object.registration = Registration::Known;
+                    retained.push(id);
+                }
+            } else if self.register(*key, Some(Settle::Args { giver, token }), out) {
+                retained.push(id);
                 *self.settling_args.entry((giver, token)).or_insert(0) += 1;
             }
-            self.drop_ref(key, out);
+        }
+        for key in held {
+            self.free_if_unused(key, out);
         }
         retained
     }
 
     /// References inside what we return to `receiver`: held until it says so.
     pub fn hand_over(&mut self, receiver: ProcessId, token: u64, keys: Vec<ObjectKey>) {
-        if !keys.is_empty() {
+        if self.dead.contains(&receiver) {
+            // It will not say so: they go with the next tick.
+            self.orphans.extend(keys);
+        } else if !keys.is_empty() {
             self.handed_over.insert((receiver, token), keys);
         }
     }
 
     /// The answer of `peer` lists what it goes on holding: count it, or hold on for it.
-    pub(crate) fn keep_for_borrower(
-        &mut self,
-        peer: ProcessId,
-        task: TaskKey,
-        answer: &Answer<'_>,
-    ) {
+    pub(crate) fn keep_for_borrower(&mut self, peer: ProcessId, answer: &Answer<'_>) {
         for id in &answer.retained {
             let Some(key) = self.by_id.get(id).copied() else {
                 continue;
@@ -135,7 +149,13 @@ impl Owner {
                 self.held_for_args.entry((peer, answer.token)).or_default().push(key);
             }
         }
-        debug_assert!(self.tasks.contains(task.0 as usize));
+    }
+
+    /// Lets go what an answer hands over and nobody takes up.
+    pub(crate) fn decline_contained(peer: ProcessId, answer: &Answer<'_>, out: &mut impl Outbox) {
+        if answer.values.iter().any(|value| !value.contained.is_empty()) {
+            out.send(peer, &Frame::SettledReturns(answer.token));
+        }
     }
 
     /// Takes up the references in an answer, and tells their owners.
@@ -304,12 +324,9 @@ impl Owner {
                 // No message to it will be answered: settle what waits for its word.
                 object.registration = Registration::Unknown;
                 self.settle_all(key, out);
-                if self.objects[key.index()].content.is_none() {
-                    let content = Content::failed(
-                        FailureCode::OwnerDied,
-                        "the process that created this object has died",
-                    );
-                    self.complete(key, content, out);
+                // Settling may have freed what contained it, and it with that.
+                if self.objects.get(key.index()).is_some_and(|object| object.content.is_none()) {
+                    self.complete(key, owner_died(), out);
                 }
                 self.free_if_unused(key, out);
             } else if object.rare.is_some() {
@@ -324,6 +341,10 @@ impl Owner {
 
 fn lost() -> Content {
     Content::failed(FailureCode::ObjectLost, "its owner no longer knows this object")
+}
+
+fn owner_died() -> Content {
+    Content::failed(FailureCode::OwnerDied, "the process that created this object has died")
 }
 
 fn count_down(

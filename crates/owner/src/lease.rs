@@ -262,7 +262,7 @@ impl Owner {
     }
 
     /// Takes back what the worker of a lease has not begun.
-    fn take_back_queued(&mut self, index: usize, out: &mut impl Outbox) -> bool {
+    fn take_back_queued(&mut self, index: usize, out: &mut impl Outbox) {
         let lease = &mut self.leases[index];
         let (peer, shape) = (lease.peer, lease.shape);
         let flights = std::mem::take(&mut lease.in_flight);
@@ -278,7 +278,6 @@ impl Owner {
         for key in returned.iter().rev() {
             self.requeue(*key, shape);
         }
-        !returned.is_empty()
     }
 
     /// The running task of a worker sleeps in `get` or `wait`.
@@ -317,9 +316,8 @@ impl Owner {
             let lightest = leases.iter().copied().min_by_key(|index| self.leases[*index].load_ns);
             if let Some(index) = lightest {
                 self.leases[index].retiring = true;
-                if self.take_back_queued(index, out) {
-                    self.dispatch(shape as u32, out);
-                }
+                self.take_back_queued(index, out);
+                self.dispatch_to(index, out);
             }
         }
     }
@@ -327,6 +325,9 @@ impl Owner {
     /// Time has passed: idle leases go back, and tasks queued behind a long one
     /// are taken back. Says when to call again, if at all.
     pub fn on_tick(&mut self, out: &mut impl Outbox) -> Option<u64> {
+        for key in std::mem::take(&mut self.orphans) {
+            self.drop_ref(key, out);
+        }
         let mut next = None;
         let mut again_at = |at: u64| next = Some(next.map_or(at, |next: u64| next.min(at)));
         let indices: Vec<usize> = self.leases.iter().map(|(index, _)| index).collect();
@@ -348,6 +349,11 @@ impl Owner {
                 if let Target::Function { stats, .. } = self.tasks[front.0 as usize].spec.target {
                     self.functions[stats as usize].observe(running_ns);
                 }
+                // Full, whatever was thought of the running task: nothing goes behind it.
+                let lease = &mut self.leases[index];
+                let more = IN_FLIGHT_NS.saturating_sub(lease.in_flight[0].estimate_ns);
+                lease.in_flight[0].estimate_ns += more;
+                lease.load_ns += more;
                 self.take_back_queued(index, out);
                 self.dispatch(shape, out);
             }

@@ -156,6 +156,16 @@ impl Object {
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
+
+    /// Whether anything counts on it (O-3). While its owner's confirmation is on
+    /// the way it stays, or that would be taken for the answer to a later question.
+    pub(crate) fn is_held(&self) -> bool {
+        self.refs > 0
+            || self.registration == Registration::Told
+            || self.rare.as_ref().is_some_and(|rare| {
+                !rare.borrowers.is_empty() || rare.unsettled > 0 || !rare.settles.is_empty()
+            })
+    }
 }
 
 impl Owner {
@@ -249,8 +259,14 @@ impl Owner {
         for waiter in waiters {
             self.send_value(waiter, key, out);
         }
-        for task in dependents {
-            self.argument_ready(task, out);
+        // Not by recursion: a failure runs down a chain of tasks of any length.
+        self.woken.extend(dependents);
+        if !self.waking {
+            self.waking = true;
+            while let Some(task) = self.woken.pop_front() {
+                self.argument_ready(task, out);
+            }
+            self.waking = false;
         }
     }
 
@@ -284,12 +300,8 @@ impl Owner {
     pub(crate) fn free_if_unused(&mut self, key: ObjectKey, out: &mut impl Outbox) {
         let mut unused = SmallVec::<[ObjectKey; 4]>::from_slice(&[key]);
         while let Some(key) = unused.pop() {
-            let object = &self.objects[key.index()];
-            let held = object.refs > 0
-                || object.rare.as_ref().is_some_and(|rare| {
-                    !rare.borrowers.is_empty() || rare.unsettled > 0 || !rare.settles.is_empty()
-                });
-            if held {
+            // It may have gone with something that contained it.
+            if self.objects.get(key.index()).is_none_or(Object::is_held) {
                 continue;
             }
             let object = self.objects.remove(key.index());
@@ -305,8 +317,10 @@ impl Owner {
                     if let Some(Content::Stored { offset, .. }) = object.content {
                         out.free_extent(offset);
                     }
-                    self.forget_actor_if_handle(object.id, out);
                 }
+            }
+            if object.id.index() == 0 {
+                self.on_handle_gone(object.id.task().actor(), object.owner.is_none(), out);
             }
             for inner in object.rare.map(|rare| rare.contained).unwrap_or_default() {
                 let object = &mut self.objects[inner.index()];

@@ -1,7 +1,9 @@
 //! The state that objects, tasks, leases and actors share.
 
+use std::collections::VecDeque;
+
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{ActorId, ObjectId, ProcessId};
 use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
@@ -9,7 +11,7 @@ use slab::Slab;
 use crate::actor::Actor;
 use crate::lease::{Duration, Lease, Shape};
 use crate::object::{Object, ObjectKey};
-use crate::task::{Place, Task};
+use crate::task::{Place, Task, TaskKey};
 
 /// What the owner wants done. Calls are made in the order in which they must take effect.
 pub trait Outbox {
@@ -56,6 +58,13 @@ pub struct Owner {
     pub(crate) settling_args: Held<u32>,
     /// Registrations under way for returns that we received.
     pub(crate) settling_returns: Held<u32>,
+    /// References that were returned to the dead, until the next tick.
+    pub(crate) orphans: Vec<ObjectKey>,
+    /// Processes that are gone. Numbers are not used again.
+    pub(crate) dead: HashSet<ProcessId, RandomState>,
+    /// Tasks one of whose arguments became complete, while `waking` sees to them.
+    pub(crate) woken: VecDeque<TaskKey>,
+    pub(crate) waking: bool,
 }
 
 impl Owner {
@@ -77,6 +86,10 @@ impl Owner {
             handed_over: HashMap::default(),
             settling_args: HashMap::default(),
             settling_returns: HashMap::default(),
+            orphans: Vec::new(),
+            dead: HashSet::default(),
+            woken: VecDeque::new(),
+            waking: false,
         }
     }
 
@@ -93,6 +106,7 @@ impl Owner {
         message: &str,
         out: &mut impl Outbox,
     ) {
+        self.dead.insert(peer);
         let failure = Self::crash(out_of_memory, message);
         self.end_leases_at(peer, &failure, out);
         self.forget_borrower(peer, out);
@@ -146,11 +160,7 @@ impl Owner {
             }
         }
         for (index, object) in &self.objects {
-            let held = object.refs > 0
-                || object.rare.as_ref().is_some_and(|rare| {
-                    !rare.borrowers.is_empty() || rare.unsettled > 0 || !rare.settles.is_empty()
-                });
-            assert!(held, "O-3: object {index} is held by nothing");
+            assert!(object.is_held(), "O-3: object {index} is held by nothing");
             if object.named {
                 assert_eq!(self.by_id.get(&object.id), Some(&ObjectKey(index as u32)));
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oxiray_ids::{ActorId, FunctionId, ProcessId, TaskId};
-use oxiray_wire::frame::{self, Answer, FailureCode, Frame, Outcome, Value};
+use oxiray_wire::frame::{self, Answer, FailureCode, Outcome, Value};
 use smallvec::SmallVec;
 
 use crate::object::{Content, Object, ObjectKey, SmallBytes};
@@ -110,8 +110,12 @@ impl Owner {
             Target::Function { shape, .. } if missing == 0 => self.enqueue(key, shape, out),
             Target::Function { .. } => {}
             Target::Method { actor } => self.enqueue_call(key, actor, out),
-            Target::Constructor { .. } if missing == 0 => self.construct(key, out),
-            Target::Constructor { .. } => {}
+            Target::Constructor { actor, .. } => {
+                self.set_constructor(actor, key);
+                if missing == 0 {
+                    self.construct(key, out);
+                }
+            }
         }
         returns
     }
@@ -221,8 +225,12 @@ impl Owner {
     pub fn on_answer(&mut self, peer: ProcessId, answer: Answer<'_>, out: &mut impl Outbox) {
         let Some(key) = self.task_of(answer.token) else {
             // An answer to an attempt that was given up: what it hands over is let go.
-            if answer.values.iter().any(|value| !value.contained.is_empty()) {
-                out.send(peer, &Frame::SettledReturns(answer.token));
+            self.keep_for_borrower(peer, &answer);
+            Self::decline_contained(peer, &answer, out);
+            for value in &answer.values {
+                if let frame::Body::Stored { offset, .. } = value.body {
+                    out.free_extent(offset);
+                }
             }
             return;
         };
@@ -232,8 +240,9 @@ impl Owner {
             Target::Method { actor } => Some(actor),
             _ => None,
         };
-        self.keep_for_borrower(peer, key, &answer);
+        self.keep_for_borrower(peer, &answer);
         if answer.outcome == Outcome::Retryable && self.retry(key, place, out) {
+            Self::decline_contained(peer, &answer, out);
             return;
         }
         let contents = answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
@@ -259,7 +268,10 @@ impl Owner {
         task.spec.retries -= i32::from(task.spec.retries > 0);
         self.leave_place(key, place, None);
         self.requeue(key, shape);
-        self.dispatch(shape, out);
+        match place {
+            Place::Leased(lease) => self.dispatch_to(lease, out),
+            _ => self.dispatch(shape, out),
+        }
         true
     }
 
@@ -296,21 +308,33 @@ impl Owner {
         let task = self.tasks.remove(key.0 as usize);
         let whole = contents.len() == task.returns.len();
         let mut contents = contents.into_iter();
-        let mut last = None;
-        for (index, object) in task.returns.into_iter().enumerate() {
-            let content =
-                if whole { contents.next() } else { last.take().or_else(|| contents.next()) };
-            let content = content.unwrap_or_else(|| {
+        // Else there is one failure for all, with what it contains.
+        let shared = (!whole).then(|| {
+            let failure = contents.find(|content| matches!(content, Content::Failed(_)));
+            let failure = failure.unwrap_or_else(|| {
                 Content::failed(FailureCode::System, "the worker returned too few values")
             });
-            if !whole {
-                last = Some(content.clone());
-            }
-            if let Some(inner) = contained.get_mut(index).filter(|inner| !inner.is_empty()) {
-                self.objects[object.index()].rare().contained = std::mem::take(inner);
+            (failure, contained.concat())
+        });
+        for (index, object) in task.returns.into_iter().enumerate() {
+            let (content, inner) = match &shared {
+                None => {
+                    let inner = contained.get_mut(index).map(std::mem::take);
+                    (contents.next().expect("one each"), inner.unwrap_or_default())
+                }
+                Some((failure, inner)) => {
+                    inner.iter().for_each(|key| self.add_ref(*key));
+                    (failure.clone(), inner.clone())
+                }
+            };
+            if !inner.is_empty() {
+                self.objects[object.index()].rare().contained = inner;
             }
             self.complete(object, content, out);
             self.drop_ref(object, out);
+        }
+        for key in contained.into_iter().flatten() {
+            self.drop_ref(key, out);
         }
         let TaskSpec { refs, nested, handle, .. } = task.spec;
         for key in refs.into_iter().chain(nested).chain(handle) {

@@ -1,16 +1,20 @@
 //! The owner in a simulated world.
 //!
-//! - `world`: processes, the channels between them, and what must hold at any time
+//! - `world`: processes, and what must hold at any time
+//! - `net`: the channels between them
 //! - `node`: a node service that grants leases and places actors
-//! - `user`: what programs do: put, submit, call, read, answer, drop
+//! - `user`: what programs do: put, submit, call, read, drop
+//! - `work`: what workers do: begin, sleep, answer
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories
 //! - `borrowing`, `scheduling`: histories that once went wrong
 
 mod borrowing;
 mod end;
+mod net;
 mod node;
 mod random;
 mod scheduling;
 mod user;
+mod work;
 mod world;

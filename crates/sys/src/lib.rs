@@ -6,8 +6,10 @@
 //! - [`process`]: what a process does to itself and to its children
 //! - [`termination`]: being asked to end, as something to poll
 //! - [`clock`]: the two clocks
+//! - [`cpu`]: on which processors a thread runs
 
 pub mod clock;
+pub mod cpu;
 pub mod futex;
 pub mod memory;
 pub mod packet;

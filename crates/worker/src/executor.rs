@@ -1,11 +1,17 @@
 //! Tasks that others pushed to this process.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::thread::ThreadId;
+use std::time::Duration;
+
+use oxiray_channel::Bell;
 
 use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
 use oxiray_owner::{ObjectKey, Outbox};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
+use oxiray_sys::cpu::Allowed;
+use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, StartActor, to_node};
 use oxiray_wire::frame::{Answer, Frame, Outcome, Task, Value};
 
@@ -14,6 +20,9 @@ use crate::runtime::{Runtime, State, Waited};
 
 /// Answers are told at least this often while more work waits.
 const TELL_EVERY_NS: u64 = 200_000;
+
+/// So many calls of a caller that slept make it a synchronous one.
+const SYNCHRONOUS_AFTER: u32 = 3;
 
 struct Queued {
     peer: ProcessId,
@@ -74,6 +83,8 @@ pub struct Executor {
     pub(crate) unreferenced: bool,
     /// When owners were last told of answers.
     told: u64,
+    /// Calls in a row whose caller slept until the answer.
+    synchronous: u32,
     /// What ran.
     pub events: EventLog,
 }
@@ -88,6 +99,7 @@ impl Executor {
             exit: false,
             unreferenced: false,
             told: 0,
+            synchronous: 0,
             events,
         }
     }
@@ -99,6 +111,13 @@ impl Executor {
     /// Nobody waits for these any more.
     pub(crate) fn forget(&mut self, peer: ProcessId) {
         self.queue.retain(|queued| queued.peer != peer);
+    }
+
+    /// Where to sleep, after an answer woke a caller that had slept on processor
+    /// `slept`: near it, if it makes one call at a time.
+    fn sleep_near(&mut self, slept: Option<u32>) -> Option<u32> {
+        self.synchronous = if slept.is_some() { self.synchronous + 1 } else { 0 };
+        slept.filter(|_| self.synchronous > SYNCHRONOUS_AFTER)
     }
 
     /// How the calling thread, about to sleep, lends the CPUs of its task.
@@ -175,10 +194,18 @@ impl Runtime {
         interrupted: impl FnMut() -> bool,
     ) -> Result<Work, Waited> {
         let mut work = None;
-        let waited = self.wait_until(deadline, interrupted, |state| {
+        let near = Cell::new(None);
+        let done = |state: &mut State| {
             work = next_work(state);
+            if work.is_none() {
+                // Whoever was answered last is told before we sleep.
+                state.io.wake_peers();
+                near.set(state.executor.sleep_near(state.io.slept.take()));
+            }
             work.is_some()
-        });
+        };
+        let sleep = |ticket, limit| sleep_near(self.bell(), near.get(), ticket, limit);
+        let waited = self.wait(deadline, None, interrupted, done, sleep);
         work.ok_or(waited)
     }
 
@@ -264,6 +291,21 @@ impl Runtime {
         let giver = ProcessId(start.creator);
         begin(state, Queued { peer: giver, number: 0, bytes: start.spec.clone() })
     }
+}
+
+/// Sleeps on the bell, kept to processor `near` while asleep.
+///
+/// A caller that waits for each answer leaves its processor to the worker. The
+/// kernel does not know that, and wakes the worker on another, idle one: that
+/// costs an interrupt to a halted processor, several times the call itself.
+/// Only the sleep is bound: what the task sees is what it was.
+fn sleep_near(bell: &Bell, near: Option<u32>, ticket: u32, limit: Option<Duration>) -> Woken {
+    let allowed = near.and_then(|cpu| Allowed::now().ok().filter(|allowed| allowed.only(cpu)));
+    let woken = bell.sleep(ticket, limit);
+    if let Some(allowed) = allowed {
+        allowed.restore();
+    }
+    woken
 }
 
 fn next_work(state: &mut State) -> Option<Work> {

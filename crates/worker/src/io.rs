@@ -9,10 +9,10 @@ use std::os::fd::OwnedFd;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use oxiray_channel::{Bells, Link, MAX_FRAME};
+use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_owner::{ObjectKey, Outbox};
-use oxiray_sys::packet;
+use oxiray_sys::{cpu, packet};
 use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
 use oxiray_wire::frame::{self, Frame};
 use prost::Message;
@@ -72,6 +72,7 @@ impl Inbox {
 pub struct Io {
     control: OwnedFd,
     bells: Bells,
+    bell: Bell,
     peers: HashMap<ProcessId, PeerState, RandomState>,
     /// Which peers share a bit of our bell.
     by_bit: HashMap<u32, Vec<ProcessId>, RandomState>,
@@ -79,6 +80,8 @@ pub struct Io {
     scratch: Vec<u8>,
     shapes: Vec<Shape>,
     freed: Vec<u64>,
+    /// The processor of a peer that was asleep when it was last woken.
+    pub(crate) slept: Option<u32>,
     /// Objects whose completion somebody asked to hear of.
     pub(crate) ready: Vec<ObjectKey>,
     /// What the node needs to know of actors that we create.
@@ -86,16 +89,18 @@ pub struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(control: OwnedFd, bells: Bells) -> Self {
+    pub(crate) fn new(control: OwnedFd, bells: Bells, bell: Bell) -> Self {
         Self {
             control,
             bells,
+            bell,
             peers: HashMap::default(),
             by_bit: HashMap::default(),
             unwoken: Vec::new(),
             scratch: Vec::new(),
             shapes: Vec::new(),
             freed: Vec::new(),
+            slept: None,
             ready: Vec::new(),
             placements: HashMap::default(),
         }
@@ -245,13 +250,18 @@ impl Io {
 
     /// Wakes every peer that was written to, and passes on what was freed.
     pub(crate) fn wake_peers(&mut self) {
+        if !self.unwoken.is_empty() {
+            self.bell.set_cpu(cpu::current());
+        }
         while let Some(peer) = self.unwoken.pop() {
             let Some(state) = self.peers.get_mut(&peer) else {
                 continue;
             };
             state.unwoken = false;
-            if let Some(link) = &state.link {
-                link.wake();
+            if let Some(link) = &state.link
+                && link.wake()
+            {
+                self.slept = Some(link.peer_bell().cpu());
             }
         }
         if !self.freed.is_empty() {

@@ -59,7 +59,7 @@ pub(crate) fn run(runtime: &Arc<Runtime>) {
         let ticket = runtime.bell().ticket();
         let next = {
             let state = &mut *runtime.lock();
-            state.drain(runtime.bell());
+            runtime.drain(state, 0);
             state.owner.set_now(monotonic_ns());
             let next = state.owner.on_tick(&mut state.io);
             state.collect_watched();

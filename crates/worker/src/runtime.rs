@@ -114,10 +114,10 @@ pub struct Runtime {
 }
 
 impl State {
-    /// Reads and handles every frame that has come.
-    pub fn drain(&mut self, bell: &Bell) {
+    /// Reads and handles every frame that has come; whether there was any.
+    fn drain(&mut self, bell: &Bell) -> bool {
         if !bell.has_news() {
-            return;
+            return false;
         }
         let mut bits = SmallVec::<[u32; 16]>::new();
         bell.take(|bit| bits.push(bit));
@@ -127,8 +127,10 @@ impl State {
                 self.io.receive(peer, &mut inbox);
             }
         }
+        let found = !inbox.is_empty();
         self.handle(&mut inbox);
         self.inbox = inbox;
+        found
     }
 
     /// Reads and handles what one peer has written.
@@ -278,7 +280,7 @@ impl Runtime {
         let now = monotonic_ns();
         let state = &mut *self.lock();
         // Answers that came meanwhile make room for what is submitted now.
-        state.drain(&self.bell);
+        self.drain(state, 0);
         state.owner.set_now(now);
         let returns = state.owner.submit(spec, &mut state.io);
         self.after_submit(state, now);
@@ -384,10 +386,19 @@ impl Runtime {
         if waited == Waited::Done { Ok(fired) } else { Err(waited) }
     }
 
+    /// Reads and handles every frame that has come. What one thread reads,
+    /// another may wait for, and nobody rings for it any more: so ring, if
+    /// there are more than `own` waiting threads.
+    pub(crate) fn drain(&self, state: &mut State, own: u32) {
+        if state.drain(&self.bell) && self.waiters.load(Ordering::SeqCst) > own {
+            self.bell.ring();
+        }
+    }
+
     /// Looks once, without sleeping.
     pub fn look(&self, done: impl FnOnce(&mut State) -> bool) -> bool {
         let state = &mut *self.lock();
-        state.drain(&self.bell);
+        self.drain(state, 0);
         let found = done(state);
         if state.io.has_unwoken() {
             state.last_wake = monotonic_ns();
@@ -402,8 +413,22 @@ impl Runtime {
     pub fn wait_until(
         &self,
         deadline: Option<u64>,
+        interrupted: impl FnMut() -> bool,
+        done: impl FnMut(&mut State) -> bool,
+    ) -> Waited {
+        self.wait(deadline, Some(LONGEST_SLEEP), interrupted, done, |ticket, limit| {
+            self.bell.sleep(ticket, limit)
+        })
+    }
+
+    /// [`Self::wait_until`], sleeping at most `longest` at a time, by `sleep`.
+    pub(crate) fn wait(
+        &self,
+        deadline: Option<u64>,
+        longest: Option<Duration>,
         mut interrupted: impl FnMut() -> bool,
         mut done: impl FnMut(&mut State) -> bool,
+        mut sleep: impl FnMut(u32, Option<Duration>) -> Woken,
     ) -> Waited {
         let mut lends = None;
         self.waiters.fetch_add(1, Ordering::SeqCst);
@@ -411,7 +436,7 @@ impl Runtime {
             let ticket = self.bell.ticket();
             {
                 let state = &mut *self.lock();
-                state.drain(&self.bell);
+                self.drain(state, 1);
                 let found = done(state);
                 state.io.wake_peers();
                 if found {
@@ -424,18 +449,19 @@ impl Runtime {
                 lend.advance(state);
             }
             self.activity.fetch_add(1, Ordering::Relaxed);
-            let mut sleep = LONGEST_SLEEP;
+            let mut limit = longest;
             if lends.as_ref().is_some_and(|lend| lend.is_pending()) {
-                sleep = BLOCKED_AFTER;
+                limit = Some(BLOCKED_AFTER);
             }
             if let Some(deadline) = deadline {
                 let now = monotonic_ns();
                 if now >= deadline {
                     break Waited::TimedOut;
                 }
-                sleep = sleep.min(Duration::from_nanos(deadline - now));
+                let left = Duration::from_nanos(deadline - now);
+                limit = Some(limit.map_or(left, |limit| limit.min(left)));
             }
-            match self.bell.sleep(ticket, Some(sleep)) {
+            match sleep(ticket, limit) {
                 Woken::Interrupted | Woken::TimedOut if interrupted() => {
                     break Waited::Interrupted;
                 }

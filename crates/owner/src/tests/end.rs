@@ -1,6 +1,6 @@
 //! Letting a world come to rest, and what must hold then.
 
-use super::user::Ending;
+use super::work::Ending;
 use super::world::World;
 
 /// More rounds than any of these worlds needs.
@@ -10,8 +10,13 @@ impl World {
     /// Delivers everything that is on its way, again and again.
     pub(super) fn deliver_all(&mut self) {
         loop {
-            let channels: Vec<(u32, u32)> =
-                self.net.channels.iter().filter(|(_, c)| !c.is_empty()).map(|(k, _)| *k).collect();
+            let full = self.net.channels.iter().filter(|(_, frames)| !frames.is_empty());
+            let mut channels: Vec<(u32, u32)> = full.map(|(ends, _)| *ends).collect();
+            if channels.iter().any(|ends| !self.is_slow(*ends)) {
+                channels.retain(|ends| !self.is_slow(*ends));
+            } else {
+                channels.truncate(1);
+            }
             let mail: Vec<u32> =
                 self.net.node.mail.iter().filter(|(_, m)| !m.is_empty()).map(|(k, _)| *k).collect();
             if channels.is_empty() && mail.is_empty() {

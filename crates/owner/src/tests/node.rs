@@ -28,7 +28,6 @@ enum Phase {
 
 struct Actor {
     phase: Phase,
-    creator: Option<u32>,
     process: Option<u32>,
     watchers: BTreeSet<u32>,
 }
@@ -40,8 +39,13 @@ pub(super) struct Node {
     pub(super) idle: Vec<u32>,
     /// Owner and worker.
     pub(super) leases: BTreeMap<u64, (u32, u32)>,
+    /// Leases that ended with their worker, which the owner may not know yet.
+    ended: BTreeSet<u64>,
     next_lease: u64,
     pub(super) mail: BTreeMap<u32, VecDeque<Mail>>,
+    dead: BTreeSet<u32>,
+    /// Who was told of which death.
+    told: BTreeSet<(u32, u32)>,
     actors: BTreeMap<ActorId, Actor>,
     pub(super) to_kill: Vec<u32>,
     pub(super) to_start: Vec<(ActorId, u32, Vec<u8>)>,
@@ -77,6 +81,16 @@ impl Node {
         true
     }
 
+    pub(super) fn returned(&mut self, lease: u64, by: u32) {
+        match self.leases.remove(&lease) {
+            Some((owner, worker)) => {
+                assert_eq!(owner, by);
+                self.idle.push(worker);
+            }
+            None => assert!(self.ended.remove(&lease), "a lease is returned once"),
+        }
+    }
+
     pub(super) fn reclaim(&mut self, from: u32) {
         self.post(from, Mail::Reclaim);
     }
@@ -84,7 +98,6 @@ impl Node {
     fn actor(&mut self, id: ActorId) -> &mut Actor {
         self.actors.entry(id).or_insert_with(|| Actor {
             phase: Phase::Unknown,
-            creator: None,
             process: None,
             watchers: BTreeSet::new(),
         })
@@ -94,7 +107,6 @@ impl Node {
         let actor = self.actor(id);
         assert!(actor.phase == Phase::Unknown, "an actor is made once");
         actor.phase = Phase::Pending;
-        actor.creator = Some(creator);
         actor.watchers.insert(creator);
         self.to_start.push((id, creator, constructor));
     }
@@ -104,8 +116,12 @@ impl Node {
     }
 
     pub(super) fn watch(&mut self, id: ActorId, watcher: u32) {
+        let never = self.dead.contains(&creator_of(id));
         let actor = self.actor(id);
         actor.watchers.insert(watcher);
+        if never && actor.phase == Phase::Unknown {
+            return self.end(id);
+        }
         let (phase, process) = (actor.phase, actor.process);
         match phase {
             Phase::Alive => self.post(watcher, Mail::Alive(id, process.expect("alive"))),
@@ -127,7 +143,7 @@ impl Node {
         }
     }
 
-    /// One that it does not know it does not remember either.
+    /// One that it does not know yet never begins.
     pub(super) fn kill(&mut self, id: ActorId) {
         let actor = self.actor(id);
         match (actor.phase, actor.process) {
@@ -136,6 +152,7 @@ impl Node {
                 self.to_start.retain(|(other, ..)| *other != id);
                 self.end(id);
             }
+            (Phase::Unknown, _) => self.end(id),
             _ => {}
         }
     }
@@ -152,31 +169,46 @@ impl Node {
         }
     }
 
+    /// Also said to one that was not there then, when it wants to talk to the dead.
+    pub(super) fn tell_of_death(&mut self, to: u32, dead: u32) {
+        if self.told.insert((to, dead)) {
+            self.post(to, Mail::Died(dead));
+        }
+    }
+
     /// A process is gone; `others` are told.
     pub(super) fn bury(&mut self, dead: u32, others: impl Iterator<Item = u32>) {
+        self.dead.insert(dead);
         let here = |actor: &Actor| actor.process == Some(dead) && actor.phase != Phase::Dead;
         let ended: Vec<ActorId> =
             self.actors.iter().filter(|(_, actor)| here(actor)).map(|(id, _)| *id).collect();
         // Which of the two is heard first must not matter.
-        if dead % 2 == 0 {
+        if dead.is_multiple_of(2) {
             ended.iter().for_each(|id| self.end(*id));
         }
-        others.for_each(|other| self.post(other, Mail::Died(dead)));
+        others.for_each(|other| self.tell_of_death(other, dead));
         ended.iter().for_each(|id| self.end(*id));
-        let orphans: Vec<ActorId> = self
-            .actors
-            .iter()
-            .filter(|(_, actor)| actor.creator == Some(dead))
-            .map(|(id, _)| *id)
-            .collect();
+        let orphans: Vec<ActorId> =
+            self.actors.keys().copied().filter(|id| creator_of(*id) == dead).collect();
         orphans.into_iter().for_each(|id| self.kill(id));
         self.idle.retain(|worker| *worker != dead);
         self.demand.retain(|(owner, _), _| *owner != dead);
         self.mail.remove(&dead);
-        let ended =
-            self.leases.extract_if(.., |_, (owner, worker)| *owner == dead || *worker == dead);
-        let freed: Vec<u32> = ended.map(|(_, (_, worker))| worker).filter(|w| *w != dead).collect();
-        self.idle.extend(freed);
-        self.actors.values_mut().for_each(|actor| actor.watchers.retain(|watcher| *watcher != dead));
+        let over = |_: &u64, lease: &mut (u32, u32)| lease.0 == dead || lease.1 == dead;
+        for (lease, (_, worker)) in self.leases.extract_if(.., over) {
+            if worker == dead {
+                self.ended.insert(lease);
+            } else {
+                self.idle.push(worker);
+            }
+        }
+        self.actors
+            .values_mut()
+            .for_each(|actor| actor.watchers.retain(|watcher| *watcher != dead));
     }
+}
+
+/// The process that makes an actor is part of its id.
+fn creator_of(id: ActorId) -> u32 {
+    u32::from_le_bytes(id.0[8..12].try_into().expect("four bytes"))
 }

@@ -4,13 +4,16 @@
 use oxiray_wire::frame::Outcome;
 use proptest::prelude::*;
 
-use super::user::{Ending, Order};
-use super::world::{DRIVER, FUNCTIONS, SHAPES, World};
+use super::user::Order;
+use super::work::Ending;
+use super::world::{DRIVER, FUNCTIONS, Process, SHAPES, World};
 
 #[derive(Clone, Debug)]
 enum Step {
     Put(usize, Vec<usize>, bool),
     Submit(usize, Order),
+    /// Submits, and lets go of the first reference that it passes.
+    Give(usize, Order),
     Create(usize, Order),
     Call(usize, usize, Order),
     Drop(usize, usize),
@@ -18,10 +21,16 @@ enum Step {
     Read(usize, usize, usize),
     TakeArgument(usize, usize),
     Begin(usize),
+    /// Begins a task and reads its arguments.
+    BeginAndTake(usize),
     Answer(usize, Ending),
+    /// Answers, and lets go of the first reference that it returns.
+    Return(usize, Ending),
     Block(usize),
     Unblock(usize),
+    /// Of a fast channel; `DeliverSlow` of any.
     Deliver(usize),
+    DeliverSlow(usize),
     Mail(usize),
     Grant(usize),
     Reclaim(usize),
@@ -79,6 +88,7 @@ fn step(actors: u32, deaths: u32) -> impl Strategy<Value = Step> {
         1 => who().prop_map(Step::Block),
         1 => who().prop_map(Step::Unblock),
         40 => (0..64usize).prop_map(Step::Deliver),
+        4 => (0..64usize).prop_map(Step::DeliverSlow),
         12 => who().prop_map(Step::Mail),
         10 => who().prop_map(Step::Grant),
         1 => who().prop_map(Step::Reclaim),
@@ -86,49 +96,117 @@ fn step(actors: u32, deaths: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
+/// One of the processes that can do something; of all, if none can.
+fn choose(world: &World, place: usize, can: impl Fn(&Process) -> bool) -> u32 {
+    let able = world.processes.iter().filter(|(_, process)| can(process));
+    let able: Vec<u32> = able.map(|(number, _)| *number).collect();
+    let all = world.processes.keys().copied();
+    let from = if able.is_empty() { all.collect() } else { able };
+    from[place % from.len()]
+}
+
+fn deliver(world: &mut World, place: usize, may: impl Fn(&World, (u32, u32)) -> bool) {
+    let full = world.net.channels.iter().filter(|(_, frames)| !frames.is_empty());
+    let full: Vec<_> = full.map(|(ends, _)| *ends).filter(|ends| may(world, *ends)).collect();
+    if let Some((from, to)) = full.get(place % full.len().max(1)) {
+        world.deliver(*from, *to);
+    }
+}
+
 fn take(world: &mut World, step: Step) {
-    let numbers: Vec<u32> = world.processes.keys().copied().collect();
-    let process = |place: usize| numbers[place % numbers.len()];
+    let any = |world: &World, p| choose(world, p, |_| true);
+    let holding = |world: &World, p| choose(world, p, |process| !process.refs.is_empty());
+    let running = |world: &World, p| choose(world, p, |process| process.running.is_some());
+    let ready = |world: &World, p| {
+        choose(world, p, |process| process.running.is_none() && !process.queue.is_empty())
+    };
     match step {
-        Step::Put(p, refs, stored) => world.put(process(p), &refs, stored),
-        Step::Submit(p, order) => world.submit(process(p), &order),
-        Step::Create(p, order) => world.create_actor(process(p), &order),
-        Step::Call(p, at, order) => world.call(process(p), at, &order),
-        Step::Drop(p, at) => world.drop_ref(process(p), at),
-        Step::Want(p, at) => world.want(process(p), at),
-        Step::Read(p, at, inner) => world.read(process(p), at, inner),
-        Step::TakeArgument(p, at) => world.take_argument(process(p), at),
-        Step::Begin(p) => world.begin_next(process(p)),
-        Step::Answer(p, ending) => world.answer(process(p), &ending),
-        Step::Block(p) => world.block(process(p)),
-        Step::Unblock(p) => world.unblock(process(p)),
-        Step::Deliver(place) => {
-            let channels = world.net.channels.iter();
-            let full: Vec<_> = channels.filter(|(_, c)| !c.is_empty()).map(|(k, _)| *k).collect();
-            if let Some((from, to)) = full.get(place % full.len().max(1)) {
-                world.deliver(*from, *to);
+        Step::Put(p, refs, stored) => world.put(any(world, p), &refs, stored),
+        Step::Submit(p, order) => world.submit(any(world, p), &order),
+        Step::Create(p, order) => world.create_actor(any(world, p), &order),
+        Step::Call(p, at, order) => world.call(holding(world, p), at, &order),
+        Step::Drop(p, at) => world.drop_ref(holding(world, p), at),
+        Step::Want(p, at) => world.want(holding(world, p), at),
+        Step::Read(p, at, inner) => world.read(holding(world, p), at, inner),
+        Step::TakeArgument(p, at) => world.take_argument(running(world, p), at),
+        Step::Give(p, order) => {
+            let process = holding(world, p);
+            world.submit(process, &order);
+            order.nested.first().into_iter().for_each(|place| world.drop_ref(process, *place));
+        }
+        Step::Begin(p) => world.begin_next(ready(world, p)),
+        Step::BeginAndTake(p) => {
+            let process = ready(world, p);
+            world.begin_next(process);
+            if world.processes.contains_key(&process) {
+                (0..2).for_each(|place| world.take_argument(process, place));
             }
         }
-        Step::Mail(p) => world.read_mail(process(p)),
-        Step::Grant(turn) => drop(world.net.node.grant(turn).to_string()),
-        Step::Reclaim(p) => world.net.node.reclaim(process(p)),
+        Step::Answer(p, ending) => world.answer(running(world, p), &ending),
+        Step::Return(p, ending) => {
+            let process = running(world, p);
+            world.answer(process, &ending);
+            ending.contains.first().into_iter().for_each(|place| world.drop_ref(process, *place));
+        }
+        Step::Block(p) => world.block(running(world, p)),
+        Step::Unblock(p) => world.unblock(choose(world, p, |process| process.blocked.is_some())),
+        Step::Deliver(place) => deliver(world, place, |world, channel| !world.is_slow(channel)),
+        Step::DeliverSlow(place) => deliver(world, place, |_, _| true),
+        Step::Mail(place) => {
+            let mail = world.net.node.mail.iter();
+            let full: Vec<_> = mail.filter(|(_, m)| !m.is_empty()).map(|(k, _)| *k).collect();
+            if let Some(process) = full.get(place % full.len().max(1)) {
+                world.read_mail(*process);
+            }
+        }
+        Step::Grant(turn) => {
+            world.net.node.grant(turn);
+        }
+        Step::Reclaim(p) => world.net.node.reclaim(any(world, p)),
         Step::Tick(ns) => world.tick(ns),
         Step::Kill(p) => {
-            if process(p) != DRIVER {
-                world.kill(process(p));
+            let process = any(world, p);
+            if process != DRIVER {
+                world.kill(process);
             }
         }
     }
 }
 
-fn live(workers: u32, steps: Vec<Step>) {
+/// Steps that pass a few references around between busy processes.
+fn passing() -> impl Strategy<Value = Step> {
+    let who = || 0..8usize;
+    let what = || 0..4usize;
+    let order = (prop::collection::vec(0..4usize, 1..=2), 0..2u32)
+        .prop_map(|(nested, returns)| Order { nested, returns, ..Order::default() });
+    let contains = prop::collection::vec(0..4usize, 0..=2);
+    prop_oneof![
+        1 => (who(), places(1)).prop_map(|(p, refs)| Step::Put(p, refs, false)),
+        8 => (who(), order).prop_map(|(p, order)| Step::Give(p, order)),
+        4 => (who(), what()).prop_map(|(p, at)| Step::Drop(p, at)),
+        4 => (who(), what()).prop_map(|(p, at)| Step::Want(p, at)),
+        4 => (who(), what(), what()).prop_map(|(p, at, inner)| Step::Read(p, at, inner)),
+        2 => who().prop_map(Step::Begin),
+        8 => who().prop_map(Step::BeginAndTake),
+        6 => (who(), contains).prop_map(|(p, contains)| {
+            Step::Return(p, Ending { contains, ..Ending::done() })
+        }),
+        20 => (0..64usize).prop_map(Step::Deliver),
+        2 => (0..64usize).prop_map(Step::DeliverSlow),
+        5 => who().prop_map(Step::Mail),
+        5 => who().prop_map(Step::Grant),
+    ]
+}
+
+fn live(workers: u32, slow: u32, steps: Vec<Step>) {
     let mut world = World::new(workers);
+    world.slow = slow;
     steps.into_iter().for_each(|step| take(&mut world, step));
     world.end();
 }
 
-fn steps(actors: u32, deaths: u32) -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(actors, deaths), 1..250)
+fn steps(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step, 1..300)
 }
 
 proptest! {
@@ -136,19 +214,31 @@ proptest! {
 
     /// O-1 to O-5, and that nothing is freed that somebody holds.
     #[test]
-    fn tasks_end_once_and_references_are_counted(workers in 2..5u32, steps in steps(0, 0)) {
-        live(workers, steps);
+    fn tasks_end_once_and_references_are_counted(
+        workers in 2..5u32, slow in any::<u32>(), steps in steps(step(0, 0)),
+    ) {
+        live(workers, slow, steps);
+    }
+
+    /// O-3, and that nothing is freed that somebody holds, however late a message is.
+    #[test]
+    fn references_are_passed_around(slow in any::<u32>(), steps in steps(passing())) {
+        live(3, slow, steps);
     }
 
     /// O-6, and that actors end when nobody holds a handle.
     #[test]
-    fn calls_keep_their_order_and_actors_end(workers in 2..4u32, steps in steps(4, 0)) {
-        live(workers, steps);
+    fn calls_keep_their_order_and_actors_end(
+        workers in 2..4u32, slow in any::<u32>(), steps in steps(step(4, 0)),
+    ) {
+        live(workers, slow, steps);
     }
 
     /// All of it when processes die.
     #[test]
-    fn deaths_leave_nothing_behind(workers in 2..5u32, steps in steps(2, 2)) {
-        live(workers, steps);
+    fn deaths_leave_nothing_behind(
+        workers in 2..5u32, slow in any::<u32>(), steps in steps(step(2, 2)),
+    ) {
+        live(workers, slow, steps);
     }
 }

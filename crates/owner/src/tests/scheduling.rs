@@ -1,1 +1,79 @@
-//! t
+//! Histories of tasks and leases that once went wrong.
+
+use oxiray_wire::frame::Outcome;
+
+use super::user::Order;
+use super::work::Ending;
+use super::world::{DRIVER, World};
+
+fn leases(world: &World) -> usize {
+    world.net.node.leases.len()
+}
+
+/// Every task of a chain failed inside the one before, until the stack was full.
+#[test]
+fn a_failure_runs_down_a_long_chain() {
+    let mut world = World::new(1);
+    let worker = world.start(DRIVER, &Order { returns: 1, ..Order::default() });
+    world.with(DRIVER, |driver, out| {
+        for _ in 0..100_000 {
+            let last = driver.refs.len() - 1;
+            driver.chain(last, out);
+        }
+        while driver.refs.len() > 1 {
+            let middle = driver.refs.swap_remove(0);
+            driver.owner.drop_ref(middle, out);
+        }
+    });
+    world.answer(worker, &Ending { outcome: Outcome::Raised, ..Ending::done() });
+    world.end();
+}
+
+/// A lease that others wait for stayed until it had been idle for long, if all
+/// that was on it could be taken back.
+#[test]
+fn a_reclaimed_lease_with_nothing_begun_goes_back_at_once() {
+    let mut world = World::new(1);
+    world.submit(DRIVER, &Order::default());
+    assert!(world.net.node.grant(0));
+    world.read_mail(DRIVER);
+    assert_eq!(leases(&world), 1);
+    world.net.node.reclaim(DRIVER);
+    world.read_mail(DRIVER);
+    assert_eq!(leases(&world), 0);
+    world.end();
+}
+
+/// The same, if its last task is to be run again.
+#[test]
+fn a_reclaimed_lease_goes_back_when_its_task_is_to_be_retried() {
+    let mut world = World::new(1);
+    let worker = world.start(DRIVER, &Order { retries: 1, ..Order::default() });
+    world.net.node.reclaim(DRIVER);
+    world.read_mail(DRIVER);
+    assert_eq!(leases(&world), 1);
+    world.answer(worker, &Ending { outcome: Outcome::Retryable, ..Ending::done() });
+    world.drain(worker, DRIVER);
+    assert_eq!(leases(&world), 0);
+    world.end();
+}
+
+/// Short tasks were pushed behind a long one again as soon as they had been taken back.
+#[test]
+fn nothing_goes_back_behind_a_task_that_turned_out_long() {
+    let mut world = World::new(1);
+    for function in [0, 1] {
+        world.submit(DRIVER, &Order { function, ..Order::default() });
+        world.run_all();
+    }
+    // Both are thought to be short; the first one is not this time.
+    let worker = world.start(DRIVER, &Order::default());
+    world.submit(DRIVER, &Order { function: 1, ..Order::default() });
+    world.drain(DRIVER, worker);
+    assert_eq!(world.processes[&worker].queue.len(), 1, "pushed behind it");
+    world.tick(10_000_000);
+    assert!(world.net.claims.is_empty(), "taken back, and not pushed again");
+    assert!(world.net.node.demand[&(DRIVER, 0)].0 > world.net.node.demand[&(DRIVER, 0)].1);
+    world.answer(worker, &Ending::done());
+    world.end();
+}

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
-use oxiray_wire::frame::{self, FailureCode, Frame};
+use oxiray_wire::frame::{FailureCode, Frame};
 
-use super::node::{Mail, Node};
+use super::net::{Net, Side};
+use super::node::Mail;
 use crate::object::{Content, ObjectKey};
-use crate::owner::{Outbox, Owner};
+use crate::owner::Owner;
 
 pub(super) const DRIVER: u32 = 0;
 pub(super) const SHAPES: u32 = 2;
@@ -43,93 +44,13 @@ pub(super) struct Process {
     pub(super) counter: u64,
 }
 
-/// Everything between processes.
-#[derive(Default)]
-pub(super) struct Net {
-    pub(super) channels: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
-    /// Tasks that were offered and neither taken nor taken back.
-    pub(super) claims: BTreeSet<u64>,
-    numbers: u64,
-    pub(super) node: Node,
-    pub(super) dead: BTreeSet<u32>,
-    /// Extents of the arena, and whether they were given back.
-    pub(super) extents: BTreeMap<u64, bool>,
-    ready: Vec<ObjectKey>,
-    /// The last call that a caller pushed to an actor.
-    pushed: BTreeMap<(u32, ActorId), u64>,
-}
-
-/// The world as one process sees it.
-pub(super) struct Side<'a> {
-    pub(super) net: &'a mut Net,
-    pub(super) from: u32,
-}
-
-impl Outbox for Side<'_> {
-    fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
-        if claimable {
-            self.net.numbers += 1;
-            task.number = self.net.numbers;
-            self.net.claims.insert(task.number);
-        } else {
-            let serial = u64::from_le_bytes(task.args.try_into().expect("a serial"));
-            let last = self.net.pushed.insert((self.from, task.id.actor()), serial);
-            assert!(last < Some(serial), "O-6: call {serial} pushed after {last:?}");
-        }
-        let number = task.number;
-        self.send(peer, &Frame::Task(task));
-        number
-    }
-
-    fn take_back(&mut self, _peer: ProcessId, number: u64) -> bool {
-        self.net.claims.remove(&number)
-    }
-
-    fn send(&mut self, peer: ProcessId, frame: &Frame<'_>) {
-        assert_ne!(peer.0, self.from, "nobody talks to itself: {frame:?}");
-        if self.net.dead.contains(&peer.0) {
-            return;
-        }
-        let mut bytes = Vec::new();
-        frame.encode(&mut bytes);
-        self.net.channels.entry((self.from, peer.0)).or_default().push_back(bytes);
-    }
-
-    fn set_demand(&mut self, shape: u32, requested_total: u64) {
-        self.net.node.demand.entry((self.from, shape)).or_default().0 = requested_total;
-    }
-
-    fn return_lease(&mut self, lease: u64) {
-        let (owner, worker) = self.net.node.leases.remove(&lease).expect("a lease, returned once");
-        assert_eq!(owner, self.from);
-        self.net.node.idle.push(worker);
-    }
-
-    fn free_extent(&mut self, offset: u64) {
-        let freed = self.net.extents.insert(offset, true);
-        assert_eq!(freed, Some(false), "extent {offset} is freed once");
-    }
-
-    fn object_ready(&mut self, key: ObjectKey) {
-        self.net.ready.push(key);
-    }
-
-    fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>) {
-        let mut bytes = Vec::new();
-        Frame::Task(constructor).encode(&mut bytes);
-        self.net.node.create(actor, self.from, bytes);
-    }
-
-    fn kill_actor(&mut self, actor: ActorId) {
-        self.net.node.kill(actor);
-    }
-}
-
 #[derive(Default)]
 pub(super) struct World {
     pub(super) processes: BTreeMap<u32, Process>,
     pub(super) net: Net,
     pub(super) now: u64,
+    /// Which channels are slow: see [`World::is_slow`].
+    pub(super) slow: u32,
     next_process: u32,
     /// What each value contains.
     contains: BTreeMap<ObjectId, Vec<ObjectId>>,
@@ -153,8 +74,8 @@ impl World {
         let number = self.next_process;
         self.next_process += 1;
         let mut owner = Owner::new(ProcessId(number));
-        (0..SHAPES).for_each(|_| drop(owner.shape().to_string()));
-        (0..FUNCTIONS).for_each(|_| drop(owner.function().to_string()));
+        (0..SHAPES).for_each(|number| assert_eq!(owner.shape(), number));
+        (0..FUNCTIONS).for_each(|number| assert_eq!(owner.function(), number));
         let process = Process {
             owner,
             refs: Vec::new(),
@@ -222,6 +143,12 @@ impl World {
                 Frame::WantFunction(_) | Frame::Function(..) => unreachable!("not of the owner"),
             }
         });
+        self.obey_node();
+    }
+
+    /// Frames of a slow channel come when nothing else is on its way, or seldom.
+    pub(super) fn is_slow(&self, (from, to): (u32, u32)) -> bool {
+        self.slow >> ((5 * from + to) % 32) & 1 == 1
     }
 
     pub(super) fn drain(&mut self, from: u32, to: u32) {

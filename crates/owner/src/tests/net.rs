@@ -1,0 +1,93 @@
+//! The channels between processes, with everything else that an owner says to the outside.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_wire::frame::{self, Frame};
+
+use super::node::Node;
+use crate::object::ObjectKey;
+use crate::owner::Outbox;
+
+/// Everything between processes.
+#[derive(Default)]
+pub(super) struct Net {
+    pub(super) channels: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
+    /// Tasks that were offered and neither taken nor taken back.
+    pub(super) claims: BTreeSet<u64>,
+    numbers: u64,
+    pub(super) node: Node,
+    pub(super) dead: BTreeSet<u32>,
+    /// Extents of the arena, and whether they were given back.
+    pub(super) extents: BTreeMap<u64, bool>,
+    pub(super) ready: Vec<ObjectKey>,
+    /// The last call that a caller pushed to an actor.
+    pushed: BTreeMap<(u32, ActorId), u64>,
+}
+
+/// The world as one process sees it.
+pub(super) struct Side<'a> {
+    pub(super) net: &'a mut Net,
+    pub(super) from: u32,
+}
+
+impl Outbox for Side<'_> {
+    fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
+        if claimable {
+            self.net.numbers += 1;
+            task.number = self.net.numbers;
+            self.net.claims.insert(task.number);
+        } else {
+            let serial = u64::from_le_bytes(task.args.try_into().expect("a serial"));
+            let last = self.net.pushed.insert((self.from, task.id.actor()), serial);
+            assert!(last < Some(serial), "O-6: call {serial} pushed after {last:?}");
+        }
+        let number = task.number;
+        self.send(peer, &Frame::Task(task));
+        number
+    }
+
+    fn take_back(&mut self, _peer: ProcessId, number: u64) -> bool {
+        self.net.claims.remove(&number)
+    }
+
+    fn send(&mut self, peer: ProcessId, frame: &Frame<'_>) {
+        // An actor may call itself; nobody asks itself about references.
+        let asks = matches!(frame, Frame::Borrow(_) | Frame::Release(_) | Frame::WantObject(_));
+        assert!(peer.0 != self.from || !asks, "{frame:?} to itself");
+        if self.net.dead.contains(&peer.0) {
+            self.net.node.tell_of_death(self.from, peer.0);
+            return;
+        }
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        self.net.channels.entry((self.from, peer.0)).or_default().push_back(bytes);
+    }
+
+    fn set_demand(&mut self, shape: u32, requested_total: u64) {
+        self.net.node.demand.entry((self.from, shape)).or_default().0 = requested_total;
+    }
+
+    fn return_lease(&mut self, lease: u64) {
+        self.net.node.returned(lease, self.from);
+    }
+
+    fn free_extent(&mut self, offset: u64) {
+        let freed = self.net.extents.insert(offset, true);
+        assert_eq!(freed, Some(false), "extent {offset} is freed once");
+    }
+
+    fn object_ready(&mut self, key: ObjectKey) {
+        self.net.ready.push(key);
+    }
+
+    fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>) {
+        let mut bytes = Vec::new();
+        Frame::Task(constructor).encode(&mut bytes);
+        self.net.node.create(actor, self.from, bytes);
+    }
+
+    fn kill_actor(&mut self, actor: ActorId) {
+        self.net.node.kill(actor);
+    }
+}

@@ -1,0 +1,137 @@
+//! What workers do, as `worker::executor` does it: begin, sleep, answer.
+
+use oxiray_ids::{ActorId, ObjectId, ProcessId};
+use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Value};
+
+use super::world::{Queued, Running, World};
+use crate::object::Content;
+use crate::owner::Outbox;
+
+/// How a task ends. References are places among the worker's own.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
+    pub(super) contains: Vec<usize>,
+    pub(super) stored: bool,
+    pub(super) ran_ns: u64,
+}
+
+impl Ending {
+    pub(super) fn done() -> Self {
+        Self { outcome: Outcome::Done, contains: Vec::new(), stored: false, ran_ns: 1_000 }
+    }
+}
+
+impl World {
+    /// Reads an argument of the running task.
+    pub(super) fn take_argument(&mut self, process: u32, place: usize) {
+        self.with(process, |process, out| {
+            let Some(running) = &process.running else { return };
+            if !running.held.is_empty() {
+                process.read(running.held[place % running.held.len()], out);
+            }
+        });
+    }
+
+    /// An idle process takes its next task; an actor without handles ends.
+    pub(super) fn begin_next(&mut self, process: u32) {
+        let state = self.processes.get_mut(&process).expect("alive");
+        if state.running.is_some() {
+            return;
+        }
+        while let Some(queued) = state.queue.pop_front() {
+            let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else { unreachable!() };
+            if task.number == 0 || self.net.claims.remove(&task.number) {
+                if let Some((begun, most)) = self.begun.get_mut(&task.id) {
+                    *begun += 1;
+                    assert!(*begun <= *most, "O-1: run more often than it may be");
+                }
+                return self.begin(process, queued, None);
+            }
+        }
+        if state.unreferenced {
+            self.kill(process);
+        }
+    }
+
+    pub(super) fn begin(&mut self, process: u32, queued: Queued, constructs: Option<ActorId>) {
+        self.with(process, |process, _| {
+            let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else { unreachable!() };
+            let contained = task.values.iter().flat_map(|value| value.contained.iter());
+            let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
+            process.running = Some(Running {
+                giver: queued.giver,
+                token: task.token,
+                id: task.id,
+                num_returns: task.num_returns,
+                held: process.owner.begin_task(names.into_iter()),
+                constructs,
+            });
+        });
+    }
+
+    pub(super) fn block(&mut self, process: u32) {
+        self.with(process, |process, out| {
+            let (Some(running), None) = (&process.running, &process.blocked) else { return };
+            let mut told: Vec<u32> = process.queue.iter().map(|queued| queued.giver).collect();
+            told.push(running.giver);
+            told.sort_unstable();
+            told.dedup();
+            told.iter().for_each(|peer| out.send(ProcessId(*peer), &Frame::Blocked));
+            process.blocked = Some(told);
+        });
+    }
+
+    pub(super) fn unblock(&mut self, process: u32) {
+        self.with(process, |process, out| {
+            for peer in process.blocked.take().unwrap_or_default() {
+                out.send(ProcessId(peer), &Frame::Unblocked);
+            }
+        });
+    }
+
+    /// The running task ends, as `worker::executor` does it.
+    pub(super) fn answer(&mut self, process: u32, ending: &Ending) {
+        self.unblock(process);
+        let state = self.processes.get_mut(&process).expect("alive");
+        let Some(running) = state.running.take() else { return };
+        let well = ending.outcome == Outcome::Done;
+        let count = if well { running.num_returns } else { 1 };
+        let ids: Vec<ObjectId> = (1..=running.num_returns).map(|i| running.id.object(i)).collect();
+        let mut values = Vec::new();
+        for index in 0..count {
+            let places: &[usize] = if index == 0 { &ending.contains } else { &[] };
+            let inner = self.processes.get_mut(&process).expect("alive").counted(places, true);
+            let (fine, cyclic): (Vec<_>, Vec<_>) = inner.into_iter().partition(|key| {
+                let inner = self.processes[&process].owner.id_of(*key);
+                ids.iter().all(|outer| self.contain(*outer, inner))
+            });
+            self.with(process, |process, out| {
+                cyclic.iter().for_each(|key| process.owner.drop_ref(*key, out));
+            });
+            let content = match well {
+                true => self.content(ids[index as usize], ending.stored),
+                false => Content::failed(FailureCode::TaskError, "raised"),
+            };
+            values.push((content, fine));
+        }
+        self.with(process, |process, out| {
+            let (giver, token) = (ProcessId(running.giver), running.token);
+            let retained = process.owner.end_task(giver, token, running.held, out);
+            let mut handed_over = Vec::new();
+            let named = values.iter().map(|(content, keys)| {
+                handed_over.extend_from_slice(keys);
+                let contained = keys.iter().map(|key| process.owner.name(*key)).collect();
+                Value { body: content.as_body(), contained }
+            });
+            let values = named.collect();
+            process.owner.hand_over(giver, token, handed_over);
+            let (outcome, ran_ns) = (ending.outcome, ending.ran_ns);
+            out.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
+        });
+        if let Some(actor) = running.constructs {
+            self.net.node.constructed(actor, well);
+        }
+        self.obey_node();
+    }
+}
