@@ -21,7 +21,7 @@ use prost::Message;
 const PIECE: u8 = 0xfe;
 const LAST_PIECE: u8 = 0xff;
 const PIECE_BYTES: usize = 64 * 1024;
-const _: () = assert!(PIECE_BYTES + 1 <= MAX_FRAME);
+const _: () = assert!(PIECE_BYTES < MAX_FRAME);
 
 #[derive(Default)]
 struct PeerState {

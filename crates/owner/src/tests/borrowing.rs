@@ -234,3 +234,26 @@ fn actors_are_forgotten_with_their_last_handle() {
     assert!(world.processes[&worker].owner.actors.is_empty());
     world.end();
 }
+
+/// Never went wrong, and random histories seldom come here: what a worker
+/// returns of a third process stays held until the receiver is registered there.
+#[test]
+fn what_is_returned_is_held_until_its_owner_knows_the_receiver() {
+    let mut world = World::new(2);
+    world.put(DRIVER, &[], false);
+    let giver = world.start(DRIVER, &with_nested(&[0]));
+    world.take_argument(giver, 0);
+    world.answer(giver, &Ending::done());
+    world.deliver_all();
+    world.drop_ref(DRIVER, 0);
+    world.tick(30_000_000);
+    let receiver = 2;
+    assert_eq!(world.start(receiver, &returning(1)), giver);
+    world.answer(giver, &ending(Outcome::Done, &[0]));
+    world.drop_ref(giver, 0);
+    // The registration is late; all else is not.
+    world.drain(giver, receiver);
+    world.drain(receiver, giver);
+    world.drain(giver, DRIVER);
+    world.end();
+}
