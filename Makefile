@@ -32,6 +32,7 @@ build: $(STAMP)/oxiray $(STAMP)/alias
 
 test: build $(STAMP)/test-tools
 	$(CARGO_TEST) --workspace
+	$(CARGO_TEST) -p oxiray-channel --features shuttle
 	$(PY) -m pytest
 
 quick: build $(STAMP)/test-tools

@@ -11,6 +11,7 @@ import oxiray as ray
 import pytest
 from conftest import is_alive, wait_until
 from oxiray.exceptions import ActorDiedError, RayActorError, RayTaskError
+from rendezvous import Gate
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -344,3 +345,59 @@ def test_a_class_is_shipped_by_value():
 def test_two_hundred_actors():
     actors = [Counter.remote(i) for i in range(200)]
     assert ray.get([actor.get.remote() for actor in actors]) == list(range(200))
+
+
+@ray.remote
+class Reflexive:
+    def __init__(self, value=0):
+        self.value = value
+
+    def meet(self, me):
+        self.me = me
+
+    def call_itself(self):
+        return [self.me.bump.remote() for _ in range(3)]
+
+    def bump(self):
+        self.value += 1
+        return self.value
+
+
+def test_an_actor_calls_itself():
+    actor = Reflexive.remote()
+    ray.get(actor.meet.remote(actor))
+    assert ray.get(ray.get(actor.call_itself.remote())) == [1, 2, 3]
+
+
+def test_a_handle_travels_before_its_actor_is_made(tmp_path):
+    gate = Gate(str(tmp_path / "gate"))
+
+    @ray.remote
+    def late():
+        gate.wait()
+        return 10
+
+    @ray.remote
+    def use(actor):
+        return ray.get(actor.bump.remote())
+
+    actor = Reflexive.remote(late.remote())
+    used = use.remote(actor)
+    assert ray.wait([used], timeout=0.2) == ([], [used])
+    gate.open()
+    assert ray.get(used) == 11
+
+
+def test_killed_before_it_is_made(tmp_path):
+    gate = Gate(str(tmp_path / "gate"))
+
+    @ray.remote
+    def late():
+        gate.wait()
+
+    actor = Reflexive.remote(late.remote())
+    call = actor.bump.remote()
+    ray.kill(actor)
+    with pytest.raises(ray.exceptions.ActorDiedError):
+        ray.get(call)
+    gate.open()

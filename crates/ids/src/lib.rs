@@ -133,6 +133,11 @@ impl ActorId {
         self.0[..8] == [0xff; 8]
     }
 
+    /// The process that creates this actor.
+    pub fn creator(&self) -> ProcessId {
+        ProcessId(u32::from_le_bytes(self.0[8..12].try_into().expect("four bytes")))
+    }
+
     /// The job this actor belongs to.
     pub fn job(&self) -> JobId {
         JobId(self.0[12..].try_into().expect("four bytes"))
@@ -189,6 +194,7 @@ mod tests {
         assert_eq!(object.index(), 2);
         assert_eq!(task.actor(), actor);
         assert_eq!(actor.job(), job);
+        assert_eq!(actor.creator(), ProcessId(7));
         assert!(!actor.is_home());
         assert!(ActorId::home(job, ProcessId(7)).is_home());
     }

@@ -15,6 +15,8 @@ use crate::schedule::{ShapeId, Turn};
 /// Where a live actor is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
+    /// Others know of it already; its constructor still waits for arguments.
+    Expected,
     /// In the queue: its place there.
     Waiting(ShapeId, u64),
     /// Its constructor runs in this worker.
@@ -39,7 +41,7 @@ pub(crate) struct Actor {
 impl Actor {
     pub(crate) fn worker(&self) -> Option<ProcessId> {
         match self.stage {
-            Stage::Waiting(..) => None,
+            Stage::Expected | Stage::Waiting(..) => None,
             Stage::Starting(worker) | Stage::Alive(worker) => Some(worker),
         }
     }
@@ -50,9 +52,11 @@ impl Node {
         let Some(id) = ActorId::from_slice(&message.actor) else {
             return;
         };
-        if self.actors.contains_key(&id) || self.dead_actors.get(&id).is_some() {
+        let expected = self.actors.get(&id).is_some_and(|actor| actor.stage == Stage::Expected);
+        if (self.actors.contains_key(&id) && !expected) || self.dead_actors.get(&id).is_some() {
             return;
         }
+        let watchers = self.actors.remove(&id).map(|actor| actor.watchers).unwrap_or_default();
         let shape = self.schedule.intern(message.placement.unwrap_or_default());
         self.schedule.last_waiting += 1;
         let order = self.schedule.last_waiting;
@@ -67,7 +71,7 @@ impl Node {
             held: message.held.unwrap_or_default(),
             spec: message.spec,
             allocation: None,
-            watchers: Vec::new(),
+            watchers,
         };
         self.actors.insert(id, actor);
         self.processes.get_mut(&creator).expect("is the sender").actors.insert(id);
@@ -81,11 +85,38 @@ impl Node {
         }
     }
 
+    /// Whether an actor lives or will: a handle can be known before its creator
+    /// has asked for the actor, which it does when the arguments are there.
+    fn is_to_come(&mut self, id: ActorId) -> bool {
+        if self.actors.contains_key(&id) {
+            return true;
+        }
+        let creator = id.creator();
+        let Some(process) = self.processes.get_mut(&creator) else {
+            return false;
+        };
+        if self.dead_actors.get(&id).is_some() {
+            return false;
+        }
+        process.actors.insert(id);
+        let actor = Actor {
+            class_name: String::new(),
+            creator,
+            stage: Stage::Expected,
+            held: Shape::default(),
+            spec: Vec::new(),
+            allocation: None,
+            watchers: Vec::new(),
+        };
+        self.actors.insert(id, actor);
+        true
+    }
+
     pub(crate) fn on_watch_actor(&mut self, from: ProcessId, id: &[u8], out: &mut impl Outbox) {
         let Some(id) = ActorId::from_slice(id) else {
             return;
         };
-        if self.actors.contains_key(&id) {
+        if self.is_to_come(id) {
             self.watch(from, id);
             self.tell_watcher(from, id, out);
             return;
@@ -163,7 +194,11 @@ impl Node {
     }
 
     pub(crate) fn on_kill_actor(&mut self, id: &[u8], out: &mut impl Outbox) {
-        if let Some(id) = ActorId::from_slice(id) {
+        if let Some(id) = ActorId::from_slice(id)
+            && self.is_to_come(id)
+        {
+            // One whose creator has not asked for it yet must not be made later.
+            self.watch(id.creator(), id);
             self.kill_actor(id, "it was killed by ray.kill", out);
         }
     }

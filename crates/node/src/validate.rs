@@ -81,6 +81,7 @@ impl Node {
         for (&id, actor) in &self.actors {
             assert!(self.processes[&actor.creator].actors.contains(&id), "N-6: {id}");
             match actor.stage {
+                Stage::Expected => assert!(actor.allocation.is_none(), "N-5"),
                 Stage::Waiting(shape, order) => {
                     assert_eq!(self.schedule.waiting_actors[&(shape, order)], id);
                     assert!(actor.allocation.is_none(), "N-1: {id}");

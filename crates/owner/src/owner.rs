@@ -112,6 +112,12 @@ impl Owner {
         self.forget_borrower(peer, out);
     }
 
+    /// Whether no reference is on its way from us to a process that has yet to
+    /// tell the reference's owner.
+    pub fn owes_nothing(&self) -> bool {
+        self.handed_over.is_empty() && self.held_for_args.is_empty()
+    }
+
     /// How many objects and tasks there are.
     pub fn counts(&self) -> (usize, usize) {
         (self.objects.len(), self.tasks.len())

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::refs::name_for_pickle;
+use crate::refs::{Reduced, name_for_pickle};
 use crate::session::{self, Session};
 use crate::submit::{Arguments, returned};
 
@@ -63,10 +63,7 @@ impl ActorRef {
         format!("ActorRef({})", self.0.actor)
     }
 
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, u32))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let name = name_for_pickle(&self.0.session, self.0.key);
         let rebuild = py.import("oxiray._native")?.getattr("rebuild_actor")?;
         Ok((rebuild, (PyBytes::new(py, &self.0.actor.0), name.owner.0)))

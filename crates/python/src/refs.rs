@@ -40,6 +40,9 @@ pub(crate) fn name_for_pickle(session: &Session, key: ObjectKey) -> RefName {
     state.owner.name(key)
 }
 
+/// What `__reduce__` of a reference returns: who rebuilds it, from its id and owner.
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, u32));
+
 /// A name for a value that exists or will.
 #[pyclass(frozen, weakref, module = "oxiray")]
 pub(crate) struct ObjectRef {
@@ -107,10 +110,7 @@ impl ObjectRef {
         format!("ObjectRef({})", self.id)
     }
 
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, u32))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let name = name_for_pickle(&self.session, self.key);
         let rebuild = py.import("oxiray._native")?.getattr("rebuild_ref")?;
         Ok((rebuild, (PyBytes::new(py, &name.id.0), name.owner.0)))

@@ -74,7 +74,8 @@ impl Mapping {
 
     fn check(&self, offset: usize, len: usize, align: usize) -> *mut u8 {
         assert!(
-            offset.checked_add(len).is_some_and(|end| end <= self.len) && offset.is_multiple_of(align),
+            offset.checked_add(len).is_some_and(|end| end <= self.len)
+                && offset.is_multiple_of(align),
             "access outside of a mapping"
         );
         // SAFETY: just checked to lie within the mapping.

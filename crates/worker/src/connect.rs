@@ -171,7 +171,13 @@ fn build(
     };
     let arena = Arena::map(arena, registered.store_size)?;
     let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)));
-    Ok(Runtime::new(Io::new(socket, bells, bell.clone()), bell, arena, identity, executor))
+    Ok(Runtime::new(
+        Io::new(socket, identity.process, bells, bell.clone()),
+        bell,
+        arena,
+        identity,
+        executor,
+    ))
 }
 
 impl DriverSession {

@@ -327,7 +327,10 @@ fn next_work(state: &mut State) -> Option<Work> {
         () if state.executor.exit && state.owner.counts() == (0, 0) => {
             "idle worker no longer needed"
         }
-        () if state.executor.unreferenced => "all handles of the actor are gone",
+        // Not while somebody still takes over references from it.
+        () if state.executor.unreferenced && state.owner.owes_nothing() => {
+            "all handles of the actor are gone"
+        }
         () => return None,
     };
     Some(Work::Exit(reason.to_owned()))

@@ -73,6 +73,9 @@ pub struct Io {
     control: OwnedFd,
     bells: Bells,
     bell: Bell,
+    process: ProcessId,
+    /// What this process says to itself: an actor that calls itself.
+    pub(crate) loopback: Inbox,
     peers: HashMap<ProcessId, PeerState, RandomState>,
     /// Which peers share a bit of our bell.
     by_bit: HashMap<u32, Vec<ProcessId>, RandomState>,
@@ -89,11 +92,13 @@ pub struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(control: OwnedFd, bells: Bells, bell: Bell) -> Self {
+    pub(crate) fn new(control: OwnedFd, process: ProcessId, bells: Bells, bell: Bell) -> Self {
         Self {
             control,
             bells,
             bell,
+            process,
+            loopback: Inbox::default(),
             peers: HashMap::default(),
             by_bit: HashMap::default(),
             unwoken: Vec::new(),
@@ -181,6 +186,9 @@ impl Io {
     }
 
     fn send_scratch(&mut self, peer: ProcessId) {
+        if peer == self.process {
+            return self.loopback.push(peer, &self.scratch);
+        }
         let control = &self.control;
         let state = self.peers.entry(peer).or_insert_with(|| {
             let connect = to_node::Body::Connect(control::Peer { process: peer.0 });
@@ -245,11 +253,14 @@ impl Io {
 
     /// Whether somebody is to be woken or told.
     pub(crate) fn has_unwoken(&self) -> bool {
-        !self.unwoken.is_empty() || !self.freed.is_empty()
+        !self.unwoken.is_empty() || !self.freed.is_empty() || !self.loopback.is_empty()
     }
 
     /// Wakes every peer that was written to, and passes on what was freed.
     pub(crate) fn wake_peers(&mut self) {
+        if !self.loopback.is_empty() {
+            self.bell.ring();
+        }
         if !self.unwoken.is_empty() {
             self.bell.set_cpu(cpu::current());
         }
@@ -326,6 +337,7 @@ impl Outbox for Io {
     }
 
     fn kill_actor(&mut self, actor: ActorId) {
+        self.placements.remove(&actor);
         let actor = control::Actor { actor: actor.0.to_vec(), no_restart: true };
         self.tell_node(to_node::Body::KillActor(actor));
     }

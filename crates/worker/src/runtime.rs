@@ -116,6 +116,11 @@ pub struct Runtime {
 impl State {
     /// Reads and handles every frame that has come; whether there was any.
     fn drain(&mut self, bell: &Bell) -> bool {
+        if !self.io.loopback.is_empty() {
+            let mut inbox = std::mem::take(&mut self.io.loopback);
+            self.handle(&mut inbox);
+            return true;
+        }
         if !bell.has_news() {
             return false;
         }
