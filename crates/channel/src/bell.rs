@@ -72,17 +72,19 @@ impl Bell {
     /// Forgets what a former owner of this place left behind.
     pub fn reset(&self) {
         self.sleepers().store(0, Ordering::SeqCst);
+        self.set_processor(None);
         (0..WORDS).for_each(|index| self.pending(index).store(0, Ordering::SeqCst));
     }
 
-    /// Says on which processor this process was when it last woke another.
-    pub fn set_cpu(&self, cpu: u32) {
-        self.memory.atomic_u32(self.offset + 8).store(cpu, Ordering::Relaxed);
+    /// Says on which processor this process is, for those who had best be near.
+    pub fn set_processor(&self, processor: Option<u32>) {
+        let number = processor.map_or(0, |processor| processor + 1);
+        self.memory.atomic_u32(self.offset + 8).store(number, Ordering::Relaxed);
     }
 
-    /// See [`Self::set_cpu`].
-    pub fn cpu(&self) -> u32 {
-        self.memory.atomic_u32(self.offset + 8).load(Ordering::Relaxed)
+    /// See [`Self::set_processor`].
+    pub fn processor(&self) -> Option<u32> {
+        self.memory.atomic_u32(self.offset + 8).load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// See [`mark`].

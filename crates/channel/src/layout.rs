@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bells    MAX_PROCESSES x BELL_BYTES
-//!          each: word u32 | sleepers u32 | cpu u32 | .. | 64: pending, BELL_BITS bits
+//!          each: word u32 | sleepers u32 | processor u32 | .. | 64: pending, BELL_BITS bits
 //! channel  ring 0 header | ring 1 header | claims 0 | claims 1 | data 0 | data 1
 //!          header: 0 tail | 64 head | 128 starved   (a cache line each)
 //! ```

@@ -1,17 +1,11 @@
 //! Tasks that others pushed to this process.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::thread::ThreadId;
-use std::time::Duration;
-
-use oxiray_channel::Bell;
 
 use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
 use oxiray_owner::{ObjectKey, Outbox};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
-use oxiray_sys::cpu::Allowed;
-use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, StartActor, to_node};
 use oxiray_wire::frame::{Answer, Frame, Outcome, Task, Value};
 
@@ -20,9 +14,6 @@ use crate::runtime::{Runtime, State, Waited};
 
 /// Answers are told at least this often while more work waits.
 const TELL_EVERY_NS: u64 = 200_000;
-
-/// So many calls of a caller that slept make it a synchronous one.
-const SYNCHRONOUS_AFTER: u32 = 3;
 
 struct Queued {
     peer: ProcessId,
@@ -83,8 +74,8 @@ pub struct Executor {
     pub(crate) unreferenced: bool,
     /// When owners were last told of answers.
     told: u64,
-    /// Calls in a row whose caller slept until the answer.
-    synchronous: u32,
+    /// Whose task was answered last.
+    answered: Option<ProcessId>,
     /// What ran.
     pub events: EventLog,
 }
@@ -99,7 +90,7 @@ impl Executor {
             exit: false,
             unreferenced: false,
             told: 0,
-            synchronous: 0,
+            answered: None,
             events,
         }
     }
@@ -111,13 +102,6 @@ impl Executor {
     /// Nobody waits for these any more.
     pub(crate) fn forget(&mut self, peer: ProcessId) {
         self.queue.retain(|queued| queued.peer != peer);
-    }
-
-    /// Where to sleep, after an answer woke a caller that had slept on processor
-    /// `slept`: near it, if it makes one call at a time.
-    fn sleep_near(&mut self, slept: Option<u32>) -> Option<u32> {
-        self.synchronous = if slept.is_some() { self.synchronous + 1 } else { 0 };
-        slept.filter(|_| self.synchronous > SYNCHRONOUS_AFTER)
     }
 
     /// How the calling thread, about to sleep, lends the CPUs of its task.
@@ -180,7 +164,7 @@ impl Runtime {
     /// Work, if there is some now.
     pub fn take_work(&self) -> Option<Work> {
         let mut work = None;
-        self.look(|state| {
+        self.look_around(|state| {
             work = next_work(state);
             work.is_some()
         });
@@ -194,18 +178,14 @@ impl Runtime {
         interrupted: impl FnMut() -> bool,
     ) -> Result<Work, Waited> {
         let mut work = None;
-        let near = Cell::new(None);
         let done = |state: &mut State| {
             work = next_work(state);
-            if work.is_none() {
-                // Whoever was answered last is told before we sleep.
-                state.io.wake_peers();
-                near.set(state.executor.sleep_near(state.io.slept.take()));
-            }
             work.is_some()
         };
-        let sleep = |ticket, limit| sleep_near(self.bell(), near.get(), ticket, limit);
-        let waited = self.wait(deadline, None, interrupted, done, sleep);
+        let near = |state: &mut State| {
+            state.executor.answered.and_then(|caller| state.io.processor_of(caller))
+        };
+        let waited = self.wait(deadline, None, interrupted, done, near);
         work.ok_or(waited)
     }
 
@@ -253,6 +233,7 @@ impl Runtime {
         let Execution { giver, held, token, id, started_wall, .. } = execution;
         state.executor.events.record(name, id, started_wall, ran_ns);
         state.executor.running = None;
+        state.executor.answered = Some(giver);
         let retained: Vec<ObjectId> = state.owner.end_task(giver, token, held, &mut state.io);
         let mut handed_over = Vec::new();
         let values = values
@@ -291,21 +272,6 @@ impl Runtime {
         let giver = ProcessId(start.creator);
         begin(state, Queued { peer: giver, number: 0, bytes: start.spec.clone() })
     }
-}
-
-/// Sleeps on the bell, kept to processor `near` while asleep.
-///
-/// A caller that waits for each answer leaves its processor to the worker. The
-/// kernel does not know that, and wakes the worker on another, idle one: that
-/// costs an interrupt to a halted processor, several times the call itself.
-/// Only the sleep is bound: what the task sees is what it was.
-fn sleep_near(bell: &Bell, near: Option<u32>, ticket: u32, limit: Option<Duration>) -> Woken {
-    let allowed = near.and_then(|cpu| Allowed::now().ok().filter(|allowed| allowed.only(cpu)));
-    let woken = bell.sleep(ticket, limit);
-    if let Some(allowed) = allowed {
-        allowed.restore();
-    }
-    woken
 }
 
 fn next_work(state: &mut State) -> Option<Work> {

@@ -83,8 +83,8 @@ pub struct Io {
     scratch: Vec<u8>,
     shapes: Vec<Shape>,
     freed: Vec<u64>,
-    /// The processor of a peer that was asleep when it was last woken.
-    pub(crate) slept: Option<u32>,
+    /// Whether this process takes turns with those it calls.
+    takes_turns: bool,
     /// Objects whose completion somebody asked to hear of.
     pub(crate) ready: Vec<ObjectKey>,
     /// What the node needs to know of actors that we create.
@@ -105,7 +105,7 @@ impl Io {
             scratch: Vec::new(),
             shapes: Vec::new(),
             freed: Vec::new(),
-            slept: None,
+            takes_turns: false,
             ready: Vec::new(),
             placements: HashMap::default(),
         }
@@ -185,6 +185,19 @@ impl Io {
         number == 0 || link.is_some_and(|link| link.take(number))
     }
 
+    /// Says, or no longer says, where callees had best sleep.
+    pub(crate) fn take_turns(&mut self, takes_turns: bool) {
+        if self.takes_turns && !takes_turns {
+            self.bell.set_processor(None);
+        }
+        self.takes_turns = takes_turns;
+    }
+
+    /// Where `peer` is, if it takes turns with those it calls.
+    pub(crate) fn processor_of(&self, peer: ProcessId) -> Option<u32> {
+        self.peers.get(&peer)?.link.as_ref()?.peer_bell().processor()
+    }
+
     fn send_scratch(&mut self, peer: ProcessId) {
         if peer == self.process {
             return self.loopback.push(peer, &self.scratch);
@@ -261,18 +274,16 @@ impl Io {
         if !self.loopback.is_empty() {
             self.bell.ring();
         }
-        if !self.unwoken.is_empty() {
-            self.bell.set_cpu(cpu::current());
+        if self.takes_turns && !self.unwoken.is_empty() {
+            self.bell.set_processor(Some(cpu::current()));
         }
         while let Some(peer) = self.unwoken.pop() {
             let Some(state) = self.peers.get_mut(&peer) else {
                 continue;
             };
             state.unwoken = false;
-            if let Some(link) = &state.link
-                && link.wake()
-            {
-                self.slept = Some(link.peer_bell().cpu());
+            if let Some(link) = &state.link {
+                link.wake();
             }
         }
         if !self.freed.is_empty() {

@@ -5,6 +5,7 @@
 //! - [`io`]: frames out and in: the pure owner's outbox
 //! - [`control`]: the thread that listens to the node service
 //! - [`pump`]: the thread that reads frames while nobody else does
+//! - [`near`]: sleeping near the process that one takes turns with
 //! - [`executor`]: tasks that others pushed to this process
 //! - [`arena`]: the shared-memory store, as this process sees it
 //! - [`events`]: what ran when, for the timeline
@@ -15,6 +16,7 @@ pub mod control;
 pub mod events;
 pub mod executor;
 pub mod io;
+mod near;
 pub mod pump;
 pub mod runtime;
 

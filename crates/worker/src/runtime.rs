@@ -14,6 +14,7 @@ use oxiray_channel::Bell;
 use oxiray_ids::{ActorId, FunctionId, JobId, NodeId, ObjectId, PUT_INDEX, ProcessId, TaskId};
 use oxiray_owner::{Content, ObjectKey, Owner, TaskSpec};
 use oxiray_sys::clock::monotonic_ns;
+use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, Shape, to_node};
 use oxiray_wire::frame::{Frame, RefName, task_number};
@@ -24,6 +25,7 @@ use crate::arena::Arena;
 use crate::control::{Logs, Replies};
 use crate::executor::Executor;
 use crate::io::{Inbox, Io};
+use crate::near::{Near, Turns};
 use crate::pump::PumpBed;
 
 /// A submission within this time of the last wake-up does not wake again by
@@ -90,6 +92,7 @@ pub struct State {
     watching: HashMap<ObjectKey, Vec<u64>, RandomState>,
     fired: Vec<u64>,
     inbox: Inbox,
+    turns: Turns,
     last_wake: u64,
 }
 
@@ -107,6 +110,7 @@ pub struct Runtime {
     /// Threads that wait and so read frames.
     pub(crate) waiters: AtomicU32,
     pub(crate) pump: PumpBed,
+    near: Near,
     pub(crate) replies: Replies,
     /// What workers print, for a driver.
     pub logs: Logs,
@@ -219,6 +223,7 @@ impl Runtime {
                 watching: HashMap::default(),
                 fired: Vec::new(),
                 inbox: Inbox::default(),
+                turns: Turns::default(),
                 last_wake: 0,
             }),
             bell,
@@ -228,6 +233,7 @@ impl Runtime {
             activity: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             pump: PumpBed::default(),
+            near: Near::default(),
             replies: Replies::default(),
             logs: Logs::default(),
             leaving: AtomicBool::new(false),
@@ -287,6 +293,8 @@ impl Runtime {
         // Answers that came meanwhile make room for what is submitted now.
         self.drain(state, 0);
         state.owner.set_now(now);
+        state.turns.submitted();
+        state.io.take_turns(state.turns.are_taken());
         let returns = state.owner.submit(spec, &mut state.io);
         self.after_submit(state, now);
         returns
@@ -400,8 +408,18 @@ impl Runtime {
         }
     }
 
-    /// Looks once, without sleeping.
+    /// Looks once for what a caller waits for, without sleeping.
     pub fn look(&self, done: impl FnOnce(&mut State) -> bool) -> bool {
+        self.look_around(|state| {
+            let found = done(state);
+            if found {
+                state.turns.waited();
+            }
+            found
+        })
+    }
+
+    pub(crate) fn look_around(&self, done: impl FnOnce(&mut State) -> bool) -> bool {
         let state = &mut *self.lock();
         self.drain(state, 0);
         let found = done(state);
@@ -419,27 +437,36 @@ impl Runtime {
         &self,
         deadline: Option<u64>,
         interrupted: impl FnMut() -> bool,
-        done: impl FnMut(&mut State) -> bool,
+        mut done: impl FnMut(&mut State) -> bool,
     ) -> Waited {
-        self.wait(deadline, Some(LONGEST_SLEEP), interrupted, done, |ticket, limit| {
-            self.bell.sleep(ticket, limit)
-        })
+        let near = |state: &mut State| {
+            (state.turns.are_taken() && state.owner.counts().1 == 1).then(cpu::current)
+        };
+        let done = |state: &mut State| {
+            let found = done(state);
+            if found {
+                state.turns.waited();
+            }
+            found
+        };
+        self.wait(deadline, Some(LONGEST_SLEEP), interrupted, done, near)
     }
 
-    /// [`Self::wait_until`], sleeping at most `longest` at a time, by `sleep`.
+    /// [`Self::wait_until`], sleeping at most `longest` at a time, and on the
+    /// processor that `near` names.
     pub(crate) fn wait(
         &self,
         deadline: Option<u64>,
         longest: Option<Duration>,
         mut interrupted: impl FnMut() -> bool,
         mut done: impl FnMut(&mut State) -> bool,
-        mut sleep: impl FnMut(u32, Option<Duration>) -> Woken,
+        mut near: impl FnMut(&mut State) -> Option<u32>,
     ) -> Waited {
         let mut lends = None;
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let waited = loop {
             let ticket = self.bell.ticket();
-            {
+            let processor = {
                 let state = &mut *self.lock();
                 self.drain(state, 1);
                 let found = done(state);
@@ -452,7 +479,8 @@ impl Runtime {
                 }
                 let lend = lends.get_or_insert_with(|| state.executor.lend());
                 lend.advance(state);
-            }
+                near(state)
+            };
             self.activity.fetch_add(1, Ordering::Relaxed);
             let mut limit = longest;
             if lends.as_ref().is_some_and(|lend| lend.is_pending()) {
@@ -466,7 +494,7 @@ impl Runtime {
                 let left = Duration::from_nanos(deadline - now);
                 limit = Some(limit.map_or(left, |limit| limit.min(left)));
             }
-            match sleep(ticket, limit) {
+            match self.near.sleep(&self.bell, ticket, limit, processor) {
                 Woken::Interrupted | Woken::TimedOut if interrupted() => {
                     break Waited::Interrupted;
                 }
