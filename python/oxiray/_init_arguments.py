@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, NamedTuple
 
 from . import _devices, _machine
@@ -14,15 +15,18 @@ _MOST_PRESTARTED = 64
 _INFO = 20
 _LEVELS = {"critical": 50, "error": 40, "warning": 30, "warn": 30, "info": 20, "debug": 10}
 
-# Accepted for programs written for Ray; here they have no effect, whatever their value.
+# Accepted for programs written for Ray; here nothing depends on them.
 _NO_EFFECT = frozenset(
     "include_dashboard include_webui dashboard_host dashboard_port dashboard_agent_listen_port "
-    "configure_logging logging_format logging_config labels job_config enable_resource_isolation "
-    "cgroup_path system_reserved_cpu system_reserved_memory storage redis_max_memory "
-    "_driver_object_store_memory _memory _redis_password _redis_username _node_ip_address "
-    "_metrics_export_port _tracing_startup_hook _node_name _enable_object_reconstruction "
-    "huge_pages plasma_directory driver_object_store_memory redis_address redis_password "
-    "_system_config proxy_server_url".split()
+    "configure_logging logging_format redis_max_memory _driver_object_store_memory _memory "
+    "_redis_password _redis_username _node_ip_address _metrics_export_port _node_name "
+    "_enable_object_reconstruction huge_pages plasma_directory driver_object_store_memory "
+    "redis_address redis_password proxy_server_url".split()
+)
+# Accepted too, but somebody who gives them expects something: said aloud.
+_NOT_YET = frozenset(
+    "labels job_config logging_config enable_resource_isolation cgroup_path system_reserved_cpu "
+    "system_reserved_memory storage _tracing_startup_hook _system_config".split()
 )
 _MEANINGFUL = frozenset(
     "num_cpus num_gpus resources object_store_memory ignore_reinit_error local_mode logging_level "
@@ -45,9 +49,12 @@ class Arguments(NamedTuple):
 def check(address: str | None, options: dict[str, Any]) -> Arguments:
     """Refuses what is wrong, by the argument's name, before anything is started."""
     _check_address(address)
-    unknown = sorted(options.keys() - _MEANINGFUL - _NO_EFFECT)
+    unknown = sorted(options.keys() - _MEANINGFUL - _NO_EFFECT - _NOT_YET)
     if unknown:
         raise RuntimeError(f"Unknown keyword argument(s) of init(): {', '.join(unknown)}")
+    for name in sorted(options.keys() & _NOT_YET):
+        if options[name]:
+            warnings.warn(f"init({name}=) has no effect yet", stacklevel=3)
     if options.get("local_mode"):
         raise ValueError("init(local_mode=True) is not supported")
     if options.get("runtime_env"):

@@ -1,0 +1,130 @@
+"""What a task costs, counted rather than timed: instructions (callgrind) and system calls (strace).
+
+    python bench/count.py
+
+Each program runs twice, with few tasks and with many; the difference is the tasks' own. Driver and
+worker are counted apart. Needs valgrind and strace; numbers go into docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FEW, MANY = 3_000, 9_000
+
+PROGRAM = """
+import os, sys, time
+import oxiray as ray
+mode, count, sys.executable = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+ray.init(num_cpus=1, logging_level="error", log_to_driver=False)
+
+# The worker ends by itself, so that the tool can say what it counted.
+@ray.remote(max_calls=count + 1)
+def nothing():
+    return b"ok"
+
+@ray.remote
+class Actor:
+    def nothing(self):
+        return b"ok"
+    def pid(self):
+        return os.getpid()
+
+call = nothing.remote
+pid = ray.get(ray.remote(os.getpid).remote())
+if mode.startswith("actor"):
+    actor = Actor.remote()
+    call = actor.nothing.remote
+    pid = ray.get(actor.pid.remote())
+ray.get(call())
+if mode.endswith("async"):
+    for _ in range(count // 1000):
+        ray.get([call() for _ in range(1000)])
+else:
+    for _ in range(count):
+        ray.get(call())
+if mode.startswith("actor"):
+    actor.__ray_terminate__.remote()
+while os.path.exists(f"/proc/{pid}"):
+    time.sleep(0.05)
+"""
+
+
+class Counter:
+    """Runs the program under a tool and reads what it counted, for driver and worker."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.program = directory / "program.py"
+        self.program.write_text(PROGRAM)
+
+    def wrapper(self, command: str) -> str:
+        """An interpreter for workers that runs them under `command`."""
+        path = self.directory / "python"
+        path.write_text(f'#!/bin/sh\nexec {command} {sys.executable} "$@"\n')
+        path.chmod(0o755)
+        return str(path)
+
+    def run(self, tool: list[str], mode: str, count: int, interpreter: str) -> None:
+        command = [*tool, sys.executable, str(self.program), mode, str(count), interpreter]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def instructions(self, mode: str, count: int) -> tuple[int, int]:
+        for old in self.directory.glob("callgrind.*"):
+            old.unlink()
+        tool = "valgrind --tool=callgrind --callgrind-out-file="
+        driver = f"{tool}{self.directory}/callgrind.driver"
+        self.run(driver.split(), mode, count, sys.executable)
+        worker = self.wrapper(f"{tool}{self.directory}/callgrind.worker.%p")
+        self.run([], mode, count, worker)
+        workers = self.directory.glob("callgrind.worker.*")
+        return _total(self.directory / "callgrind.driver"), max(map(_total, workers))
+
+    def system_calls(self, mode: str, count: int) -> tuple[dict[str, int], dict[str, int]]:
+        for old in self.directory.glob("strace.*"):
+            old.unlink()
+        driver = ["strace", "-f", "-c", "-o", f"{self.directory}/strace.driver"]
+        worker = self.wrapper(f"strace -f -c -o {self.directory}/strace.worker")
+        self.run(driver, mode, count, worker)
+        return _calls(self.directory / "strace.driver"), _calls(self.directory / "strace.worker")
+
+
+def _total(path: Path) -> int:
+    found = re.search(r"^(?:summary|totals): (\d+)", path.read_text(), re.MULTILINE)
+    return int(found.group(1)) if found else 0
+
+
+def _calls(path: Path) -> dict[str, int]:
+    rows = (line.split() for line in path.read_text().splitlines()[2:])
+    return {row[-1]: int(row[3]) for row in rows if len(row) >= 5 and row[3].isdigit()}
+
+
+def main() -> None:
+    missing = [tool for tool in ("valgrind", "strace") if not shutil.which(tool)]
+    if missing:
+        sys.exit(f"{' and '.join(missing)}: not installed")
+    print("| | instructions: driver | worker | system calls: driver | worker | most of them |")
+    print("|---|---:|---:|---:|---:|---|")
+    with tempfile.TemporaryDirectory() as directory:
+        counter = Counter(Path(directory))
+        for mode in ("sync", "async", "actor sync", "actor async"):
+            few, many = counter.instructions(mode, FEW), counter.instructions(mode, MANY)
+            cells = [f"{(b - a) / (MANY - FEW):,.0f}" for a, b in zip(few, many, strict=True)]
+            before, after = counter.system_calls(mode, FEW), counter.system_calls(mode, MANY)
+            names = []
+            for a, b in zip(before, after, strict=True):
+                each = {name: (b[name] - a.get(name, 0)) / (MANY - FEW) for name in b}
+                each.pop("total", None)
+                cells.append(f"{sum(each.values()):.2f}")
+                top = max(each.items(), key=lambda item: item[1])
+                names.append(f"{top[0]} {top[1]:.2f}")
+            print(f"| {mode} | {' | '.join(cells)} | {', '.join(names)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
