@@ -2,8 +2,9 @@
 
     python bench/count.py
 
-Each program runs twice, with few tasks and with many; the difference is the tasks' own. Driver and
-worker are counted apart. Needs valgrind and strace; numbers go into docs/performance.md.
+Instructions: the program runs twice, with few tasks and with many; the difference is the tasks' own.
+System calls: strace looks on while the tasks run. Driver and worker are counted apart. Needs
+valgrind and strace; numbers go into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from pathlib import Path
 FEW, MANY = 3_000, 9_000
 
 PROGRAM = """
-import os, sys, time
+import os, signal, subprocess, sys, time
 import oxiray as ray
 mode, count, sys.executable = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 ray.init(num_cpus=1, logging_level="error", log_to_driver=False)
+
+def seen(process):
+    return "TracerPid:\\t0" not in open(f"/proc/{process}/status").read()
 
 # The worker ends by itself, so that the tool can say what it counted.
 @ray.remote(max_calls=count + 1)
@@ -42,12 +46,23 @@ if mode.startswith("actor"):
     call = actor.nothing.remote
     pid = ray.get(actor.pid.remote())
 ray.get(call())
+watchers = []
+if len(sys.argv) > 4:
+    for name, process in (("driver", os.getpid()), ("worker", pid)):
+        command = ["strace", "-f", "-c", "-o", f"{sys.argv[4]}/strace.{name}", "-p", str(process)]
+        watchers.append(subprocess.Popen(command))
+    while not (seen(pid) and seen(os.getpid())):
+        time.sleep(0.1)
+    time.sleep(0.5)  # the last threads
 if mode.endswith("async"):
     for _ in range(count // 1000):
         ray.get([call() for _ in range(1000)])
 else:
     for _ in range(count):
         ray.get(call())
+for process in watchers:
+    process.send_signal(signal.SIGINT)
+    process.wait()
 if mode.startswith("actor"):
     actor.__ray_terminate__.remote()
 while os.path.exists(f"/proc/{pid}"):
@@ -70,8 +85,8 @@ class Counter:
         path.chmod(0o755)
         return str(path)
 
-    def run(self, tool: list[str], mode: str, count: int, interpreter: str) -> None:
-        command = [*tool, sys.executable, str(self.program), mode, str(count), interpreter]
+    def run(self, tool: list[str], mode: str, count: int, *rest: str) -> None:
+        command = [*tool, sys.executable, str(self.program), mode, str(count), *rest]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def instructions(self, mode: str, count: int) -> tuple[int, int]:
@@ -85,13 +100,9 @@ class Counter:
         workers = self.directory.glob("callgrind.worker.*")
         return _total(self.directory / "callgrind.driver"), max(map(_total, workers))
 
-    def system_calls(self, mode: str, count: int) -> tuple[dict[str, int], dict[str, int]]:
-        for old in self.directory.glob("strace.*"):
-            old.unlink()
-        driver = ["strace", "-f", "-c", "-o", f"{self.directory}/strace.driver"]
-        worker = self.wrapper(f"strace -f -c -o {self.directory}/strace.worker")
-        self.run(driver, mode, count, worker)
-        return _calls(self.directory / "strace.driver"), _calls(self.directory / "strace.worker")
+    def system_calls(self, mode: str, count: int) -> list[dict[str, int]]:
+        self.run([], mode, count, sys.executable, str(self.directory))
+        return [_calls(self.directory / f"strace.{name}") for name in ("driver", "worker")]
 
 
 def _total(path: Path) -> int:
@@ -115,15 +126,13 @@ def main() -> None:
         for mode in ("sync", "async", "actor sync", "actor async"):
             few, many = counter.instructions(mode, FEW), counter.instructions(mode, MANY)
             cells = [f"{(b - a) / (MANY - FEW):,.0f}" for a, b in zip(few, many, strict=True)]
-            before, after = counter.system_calls(mode, FEW), counter.system_calls(mode, MANY)
             names = []
-            for a, b in zip(before, after, strict=True):
-                each = {name: (b[name] - a.get(name, 0)) / (MANY - FEW) for name in b}
-                each.pop("total", None)
-                cells.append(f"{sum(each.values()):.2f}")
-                top = max(each.items(), key=lambda item: item[1])
-                names.append(f"{top[0]} {top[1]:.2f}")
-            print(f"| {mode} | {' | '.join(cells)} | {', '.join(names)} |", flush=True)
+            for calls in counter.system_calls(mode, MANY):
+                calls.pop("total", None)
+                cells.append(f"{sum(calls.values()) / MANY:.2f}")
+                top = sorted(calls.items(), key=lambda item: -item[1])[:2]
+                names.append(" and ".join(f"{name} {number / MANY:.2f}" for name, number in top))
+            print(f"| {mode} | {' | '.join(cells)} | {'; '.join(names)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import time
 import pytest
 from conftest import is_alive, processes_under, wait_until
 
-# The promise is two seconds; the rest is for a machine that does other things as well.
-SOON = 5.0
+# The promise.
+SOON = 2.0
 
 BUSY = """
 import os, sys, time

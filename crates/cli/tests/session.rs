@@ -131,14 +131,13 @@ fn state(driver: &mut Driver, actor: &[u8], phase: ActorPhase) -> ActorState {
     })
 }
 
-fn create(driver: &Driver, number: u8, spec: &[u8]) -> Vec<u8> {
+fn create(driver: &Driver, number: u8, class_name: &str) -> Vec<u8> {
     let actor = vec![number; 16];
     driver.send(to_node::Body::CreateActor(CreateActor {
         actor: actor.clone(),
-        class_name: "Counter".into(),
+        class_name: class_name.into(),
         placement: shape(1),
         held: shape(0),
-        spec: spec.to_vec(),
     }));
     actor
 }
@@ -146,11 +145,11 @@ fn create(driver: &Driver, number: u8, spec: &[u8]) -> Vec<u8> {
 #[test]
 fn actors_live_fail_and_die() {
     let mut driver = Driver::start(|_| {});
-    let alive = create(&driver, 1, b"");
+    let alive = create(&driver, 1, "live");
     let pid = state(&mut driver, &alive, ActorPhase::Alive).pid;
-    let raising = create(&driver, 2, b"raise");
+    let raising = create(&driver, 2, "raise");
     assert_eq!(state(&mut driver, &raising, ActorPhase::Dead).creation_error, b"bad");
-    let exploding = create(&driver, 3, b"explode");
+    let exploding = create(&driver, 3, "explode");
     let reason = state(&mut driver, &exploding, ActorPhase::Dead).reason;
     assert!(reason.contains("exit code 7") && reason.contains("about to explode"), "{reason}");
     driver.send(to_node::Body::KillActor(Actor { actor: alive.clone(), no_restart: true }));
@@ -162,7 +161,7 @@ fn actors_live_fail_and_die() {
 #[test]
 fn a_hundred_actors_start_on_few_cores() {
     let mut driver = Driver::start(|_| {});
-    let actors: Vec<_> = (0..100).map(|number| create(&driver, number, b"")).collect();
+    let actors: Vec<_> = (0..100).map(|number| create(&driver, number, "live")).collect();
     for actor in &actors {
         state(&mut driver, actor, ActorPhase::Alive);
     }

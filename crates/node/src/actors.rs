@@ -32,8 +32,6 @@ pub(crate) struct Actor {
     pub(crate) creator: ProcessId,
     pub(crate) stage: Stage,
     held: Shape,
-    /// Taken by the worker that becomes it.
-    spec: Vec<u8>,
     pub(crate) allocation: Option<Allocation>,
     pub(crate) watchers: Vec<ProcessId>,
 }
@@ -69,7 +67,6 @@ impl Node {
             creator,
             stage: Stage::Waiting(shape, order),
             held: message.held.unwrap_or_default(),
-            spec: message.spec,
             allocation: None,
             watchers,
         };
@@ -104,7 +101,6 @@ impl Node {
             creator,
             stage: Stage::Expected,
             held: Shape::default(),
-            spec: Vec::new(),
             allocation: None,
             watchers: Vec::new(),
         };
@@ -138,7 +134,6 @@ impl Node {
         actor.stage = Stage::Starting(worker);
         let message = StartActor {
             actor: id.0.to_vec(),
-            spec: std::mem::take(&mut actor.spec),
             devices: allocation.devices(),
             creator: creator.0,
             class_name: actor.class_name.clone(),

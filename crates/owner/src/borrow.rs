@@ -37,6 +37,7 @@ impl Owner {
             Some(owner) if self.dead.contains(&owner) => object.content = Some(owner_died()),
             Some(_) => {}
         }
+        self.failures += u64::from(object.content.is_some());
         let key = self.insert(object);
         self.by_id.insert(name.id, key);
         key

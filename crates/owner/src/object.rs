@@ -202,6 +202,11 @@ impl Owner {
         object.content.as_ref().map(|_| object.stamp)
     }
 
+    /// How many objects have failed so far.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
     /// The references inside an object.
     pub fn contained(&self, key: ObjectKey) -> &[ObjectKey] {
         self.objects[key.index()].rare.as_ref().map_or(&[], |rare| &rare.contained)
@@ -246,6 +251,7 @@ impl Owner {
         if object.content.is_some() {
             return;
         }
+        self.failures += u64::from(matches!(content, Content::Failed(_)));
         object.content = Some(content);
         object.stamp = self.stamp;
         if std::mem::take(&mut object.watched) {

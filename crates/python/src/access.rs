@@ -38,15 +38,7 @@ pub(crate) fn wait_for(
 ) -> PyResult<bool> {
     let mut raised = None;
     let waited = py.detach(|| {
-        let interrupted = || {
-            Python::attach(|py| match py.check_signals() {
-                Ok(()) => false,
-                Err(error) => {
-                    raised = Some(error);
-                    true
-                }
-            })
-        };
+        let interrupted = || values::raises_signal(&mut raised);
         session.runtime.wait_until(deadline, interrupted, &mut done)
     });
     match waited {
@@ -118,7 +110,8 @@ pub(crate) fn get<'py>(
         return value_of(py, session, key, &content);
     }
     let list = match (refs.cast::<PyList>(), refs.cast::<PyTuple>()) {
-        (Ok(list), _) => list.clone(),
+        // A copy: the references must stay while we wait, whatever others do to the list.
+        (Ok(list), _) => list.get_slice(0, list.len()),
         (_, Ok(tuple)) => tuple.to_list(),
         _ => {
             return Err(PyValueError::new_err(format!(
@@ -133,6 +126,7 @@ pub(crate) fn get<'py>(
     }
     let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
     let mut contents: Vec<Content> = Vec::with_capacity(keys.len());
+    let (mut failures, mut failed) = (0, None);
     let mut wanted = false;
     let mut look = |state: &mut oxiray_worker::State| {
         if !wanted {
@@ -142,17 +136,25 @@ pub(crate) fn get<'py>(
         while let Some(key) = keys.get(contents.len()) {
             match state.owner.content(*key) {
                 Some(content) => contents.push(content.clone()),
-                None => return false,
-            }
-            // A failure is raised at once, whatever the rest does.
-            if matches!(contents.last(), Some(Content::Failed(_))) {
-                return true;
+                None => break,
             }
         }
-        true
+        // A failure is raised at once, whatever the rest does. They are rare:
+        // look for one only if there was one since the last look.
+        if state.owner.failures() != failures {
+            failures = state.owner.failures();
+            failed = keys.iter().find_map(|key| match state.owner.content(*key) {
+                Some(failure @ Content::Failed(_)) => Some((*key, failure.clone())),
+                _ => None,
+            });
+        }
+        failed.is_some() || contents.len() == keys.len()
     };
     if !session.runtime.look(&mut look) && !wait_for(py, session, deadline, look)? {
         return Err(timed_out(py, keys.len()));
+    }
+    if let Some((key, failure)) = failed {
+        return value_of(py, session, key, &failure);
     }
     let values = PyList::empty(py);
     for (key, content) in keys.iter().zip(&contents) {
@@ -234,6 +236,8 @@ pub(crate) fn wait<'py>(
     let list = refs.cast::<PyList>().map_err(|_| {
         PyTypeError::new_err("wait() takes a list of ObjectRefs as its first argument")
     })?;
+    // A copy, as in `get`.
+    let list = &list.get_slice(0, list.len());
     let keys = keys_of(py, list, "wait")?;
     let count = keys.len();
     let deadline = deadline(timeout)?;

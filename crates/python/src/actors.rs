@@ -27,7 +27,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.session.runtime.release([self.key]);
+        self.session.release([self.key]);
     }
 }
 
@@ -64,7 +64,7 @@ impl ActorRef {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let name = name_for_pickle(&self.0.session, self.0.key);
+        let name = name_for_pickle(py, &self.0.session, self.0.key)?;
         let rebuild = py.import("oxiray._native")?.getattr("rebuild_actor")?;
         Ok((rebuild, (PyBytes::new(py, &self.0.actor.0), name.owner.0)))
     }
@@ -143,6 +143,7 @@ pub(crate) fn create_actor(
     let class = FunctionId(xxh3_128(payload).to_le_bytes());
     runtime.ship_function(class, payload);
     let mut arguments = Arguments::encode(py, &session, class_name, args, Some(kwargs))?;
+    let class_name: &str = &class_name.chars().take(200).collect::<String>();
     let (placement, held) = (session::shape(placement)?, session::shape(held)?);
     let actor = runtime.next_actor_id();
     let spec = TaskSpec {
@@ -162,8 +163,12 @@ pub(crate) fn create_actor(
 
 /// Ends an actor at once.
 #[pyfunction]
-pub(crate) fn kill_actor(actor: &ActorRef, no_restart: bool) {
+pub(crate) fn kill_actor(py: Python<'_>, actor: &ActorRef, no_restart: bool) -> PyResult<()> {
     let Handle { session, actor, .. } = &*actor.0;
+    if !session.is_current() {
+        return Err(session::ended_error(py, &format!("Actor {actor}")));
+    }
     let message = control::Actor { actor: actor.0.to_vec(), no_restart };
     session.runtime.lock().io.tell_node(to_node::Body::KillActor(message));
+    Ok(())
 }

@@ -33,7 +33,7 @@ impl ArenaView {
 
 impl Drop for ArenaView {
     fn drop(&mut self) {
-        self.session.runtime.release([self.key]);
+        self.session.release([self.key]);
     }
 }
 

@@ -10,7 +10,7 @@ use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::control::StartActor;
 use oxiray_wire::frame::{Body, FailureCode, Outcome, Task};
 use oxiray_worker::{Content, Execution, Failure, ObjectKey, Work};
-use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -55,6 +55,8 @@ struct Worker {
 enum Next {
     Go,
     Exit(String),
+    /// Take no more tasks, and exit when nobody needs what this worker owns.
+    Retire(String),
 }
 
 /// Runs tasks until told to exit; the exit code.
@@ -109,10 +111,14 @@ impl Worker {
                     Next::Go
                 }
             };
-            if let Next::Exit(reason) = next {
-                flush_output(py);
-                runtime.announce_exit(&reason);
-                return Ok(());
+            match next {
+                Next::Go => {}
+                Next::Retire(reason) => runtime.retire(reason),
+                Next::Exit(reason) => {
+                    flush_output(py);
+                    runtime.announce_exit(&reason);
+                    return Ok(());
+                }
             }
         }
     }
@@ -168,7 +174,7 @@ impl Worker {
         loaded.calls += 1;
         if loaded.max_calls > 0 && loaded.calls >= loaded.max_calls {
             *after =
-                Next::Exit(format!("it ran {} {} times (max_calls)", loaded.name, loaded.calls));
+                Next::Retire(format!("it ran {} {} times (max_calls)", loaded.name, loaded.calls));
         }
         let name: Arc<str> = if task.name.is_empty() || *task.name == *loaded.name {
             loaded.name.clone()
@@ -316,7 +322,17 @@ impl Worker {
         }
         let hooks = self.hooks.bind(py);
         let parts = hooks.call_method1("unpack_returns", (result, task.num_returns, name))?;
-        parts.try_iter()?.map(|part| values::encode(&self.session, &part?)).collect()
+        let mut values = Vec::with_capacity(task.num_returns as usize);
+        for part in parts.try_iter()? {
+            match part.and_then(|part| values::encode(&self.session, &part)) {
+                Ok(value) => values.push(value),
+                Err(error) => {
+                    values::discard(&self.session, values);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(values)
     }
 
     fn describe(&self, py: Python<'_>, error: &PyErr, name: &str) -> Content {
@@ -335,6 +351,19 @@ impl Worker {
         }
         let described = self.errors.bind(py).call_method1("describe", (value, name));
         described.and_then(|described| described.extract()).unwrap_or_default()
+    }
+
+    /// A constructor's error goes by way of the node service, which carries no
+    /// large ones: of those, the beginning of the text.
+    fn creation_error(&self, py: Python<'_>, error: &PyErr, name: &str) -> Vec<u8> {
+        const LARGE: usize = 48 * 1024;
+        let mut described = self.description(py, error, name);
+        if described.is_empty() || described.len() > LARGE {
+            let text: String = error.to_string().chars().take(4000).collect();
+            let cut = PyRuntimeError::new_err(format!("{text} … (the error is too large to send)"));
+            described = self.description(py, &cut, name);
+        }
+        described
     }
 
     fn is_actor_exit(&self, py: Python<'_>, error: &PyErr) -> bool {
@@ -377,7 +406,7 @@ impl Worker {
         let Some(actor) = ActorId::from_slice(&start.actor) else {
             return Next::Exit("it was told to become an actor without an id".into());
         };
-        let Some(execution) = runtime.begin_constructor(start) else {
+        let Some(execution) = py.detach(|| runtime.begin_constructor(actor, start)) else {
             return Next::Exit("the constructor's arguments are damaged".into());
         };
         let devices: Vec<u32> =
@@ -409,10 +438,7 @@ impl Worker {
                 Next::Go
             }
             Err(error) => {
-                let mut described = self.description(py, &error, &name);
-                if described.is_empty() {
-                    described.push(0); // empty would say that all went well
-                }
+                let described = self.creation_error(py, &error, &name);
                 runtime.answer(execution, &name, Outcome::Raised, &[]);
                 runtime.actor_created(actor, described);
                 Next::Exit("its constructor raised an exception".into())

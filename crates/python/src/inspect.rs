@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::session::{self, engine_error};
+use crate::values::raises_signal;
 
 /// What runs in this process now.
 #[derive(Default, Clone)]
@@ -50,9 +51,13 @@ pub(crate) fn next_log(py: Python<'_>) -> Option<(&'static str, String, u32, boo
 #[pyfunction]
 pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let session = session::current(py)?;
-    let view = py
-        .detach(|| session.runtime.cluster_view())
-        .ok_or_else(|| engine_error(py, 9, "the session has ended", &[]))?;
+    let mut raised = None;
+    let view = py.detach(|| session.runtime.cluster_view(|| raises_signal(&mut raised)));
+    let view = match (view, raised) {
+        (_, Some(error)) => return Err(error),
+        (Some(view), None) => view,
+        (None, None) => return Err(engine_error(py, 9, "the session has ended", &[])),
+    };
     let dict = PyDict::new(py);
     dict.set_item("total", resources(py, &view.total)?)?;
     dict.set_item("available", resources(py, &view.available)?)?;

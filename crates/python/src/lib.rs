@@ -43,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(session::start, module)?,
         wrap_pyfunction!(session::stop, module)?,
         wrap_pyfunction!(session::is_running, module)?,
+        wrap_pyfunction!(session::after_fork_in_child, module)?,
         wrap_pyfunction!(session::connect_worker, module)?,
         wrap_pyfunction!(execute::run_worker, module)?,
         wrap_pyfunction!(inspect::next_log, module)?,

@@ -29,7 +29,14 @@ pub(crate) fn collecting<T>(body: impl FnOnce() -> T) -> (T, Vec<ObjectKey>) {
 }
 
 /// Counts on a reference for whoever receives the pickle: its name.
-pub(crate) fn name_for_pickle(session: &Session, key: ObjectKey) -> RefName {
+pub(crate) fn name_for_pickle(
+    py: Python<'_>,
+    session: &Session,
+    key: ObjectKey,
+) -> PyResult<RefName> {
+    if !session.is_ours() {
+        return Err(session::ended_error(py, "A reference inherited by a forked process"));
+    }
     let state = &mut *session.runtime.lock();
     state.owner.add_ref(key);
     COLLECTING.with_borrow_mut(|collecting| {
@@ -37,7 +44,7 @@ pub(crate) fn name_for_pickle(session: &Session, key: ObjectKey) -> RefName {
             collected.push(key);
         }
     });
-    state.owner.name(key)
+    Ok(state.owner.name(key))
 }
 
 /// What `__reduce__` of a reference returns: who rebuilds it, from its id and owner.
@@ -60,7 +67,7 @@ impl ObjectRef {
 
 impl Drop for ObjectRef {
     fn drop(&mut self) {
-        self.session.runtime.release([self.key]);
+        self.session.release([self.key]);
     }
 }
 
@@ -111,7 +118,7 @@ impl ObjectRef {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let name = name_for_pickle(&self.session, self.key);
+        let name = name_for_pickle(py, &self.session, self.key)?;
         let rebuild = py.import("oxiray._native")?.getattr("rebuild_ref")?;
         Ok((rebuild, (PyBytes::new(py, &name.id.0), name.owner.0)))
     }

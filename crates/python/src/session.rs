@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use oxiray_sys::process::inherited_fd;
 use oxiray_wire::control::{Amount, NodeConfig, Shape, UNIT};
-use oxiray_worker::{DriverConfig, DriverSession, Runtime, start_driver, start_worker};
+use oxiray_worker::{DriverConfig, DriverSession, ObjectKey, Runtime, start_driver, start_worker};
 use parking_lot::{Mutex, RwLock};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,6 +16,8 @@ use pyo3::prelude::*;
 /// A session, kept alive by every reference that belongs to it.
 pub(crate) struct Session {
     pub(crate) runtime: Arc<Runtime>,
+    /// The process that it belongs to: a forked child only inherits it.
+    pid: u32,
     /// No other session of this process has had or will have it.
     pub(crate) number: u64,
     driver: Mutex<Option<DriverSession>>,
@@ -23,10 +25,27 @@ pub(crate) struct Session {
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
+/// This process, as [`after_fork_in_child`] keeps it.
+static PID: AtomicU32 = AtomicU32::new(0);
+
 impl Session {
     fn new(runtime: Arc<Runtime>, driver: Option<DriverSession>) -> Arc<Self> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { runtime, number, driver: Mutex::new(driver) })
+        let pid = PID.load(Ordering::Relaxed);
+        Arc::new(Self { runtime, pid, number, driver: Mutex::new(driver) })
+    }
+
+    /// Whether this process may speak in it. A forked child must not: the rings
+    /// have one writer, and locks may be held by threads that it does not have.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.pid == PID.load(Ordering::Relaxed)
+    }
+
+    /// Drops counts, unless we only inherited them.
+    pub(crate) fn release(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        if self.is_ours() {
+            self.runtime.release(keys);
+        }
     }
 
     /// Whether this is the session that runs now.
@@ -87,10 +106,27 @@ pub(crate) fn engine_error(py: Python<'_>, code: u8, message: &str, data: &[u8])
     }
 }
 
+/// Bounds of what goes into a control message.
+const MOST_RESOURCES: usize = 200;
+const LONGEST_NAME: usize = 256;
+
 /// Resources in the wire's form: fixed-point, sorted, zeros left out.
 pub(crate) fn amounts(resources: BTreeMap<String, f64>) -> PyResult<Vec<Amount>> {
+    if resources.len() > MOST_RESOURCES {
+        return Err(PyValueError::new_err(format!(
+            "at most {MOST_RESOURCES} resources can be named at once, not {}",
+            resources.len()
+        )));
+    }
     let mut amounts = Vec::with_capacity(resources.len());
     for (name, amount) in resources {
+        if name.len() > LONGEST_NAME {
+            return Err(PyValueError::new_err(format!(
+                "the name of a resource can have {LONGEST_NAME} bytes, not {}: {}…",
+                name.len(),
+                name.chars().take(40).collect::<String>()
+            )));
+        }
         if !(0.0..=1e15).contains(&amount) {
             return Err(PyValueError::new_err(format!(
                 "the amount of resource {name:?} must be between 0 and 1e15, not {amount}"
@@ -160,6 +196,15 @@ pub(crate) fn stop(py: Python<'_>) {
     if let Some(driver) = session.driver.lock().take() {
         py.detach(|| driver.stop());
     }
+}
+
+/// In a forked child: the session was the parent's.
+#[pyfunction]
+pub(crate) fn after_fork_in_child() {
+    PID.store(std::process::id(), Ordering::Relaxed);
+    // Forgotten, not dropped: its threads and its node service are the parent's.
+    std::mem::forget(CURRENT.write().take());
+    std::mem::forget(PRINTING.write().take());
 }
 
 /// Whether there is a session.

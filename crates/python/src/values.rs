@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use oxiray_worker::{Content, ObjectKey, SmallBytes};
+use oxiray_worker::{Content, NoRoom, ObjectKey, SmallBytes};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyType};
@@ -174,15 +174,37 @@ fn place(session: &Arc<Session>, py: Python<'_>, encoded: Encoded) -> PyResult<C
         return Ok(Content::Inline(bytes));
     }
     let runtime = &session.runtime;
-    py.detach(|| {
-        let offset = runtime.allocate(len as u64)?;
+    let mut raised = None;
+    let placed = py.detach(|| {
+        let offset = runtime.allocate(len as u64, || raises_signal(&mut raised))?;
         runtime.arena.prepare(offset, len as u64);
         for (at, part) in parts {
             runtime.arena.write(offset + at as u64, part);
         }
         Ok(Content::Stored { offset, len: len as u64 })
+    });
+    placed.map_err(|no_room| match (no_room, raised) {
+        (_, Some(error)) => error,
+        (NoRoom::Refused(reason), None) => engine_error(py, 8, &reason, &[]),
+        (NoRoom::Ended | NoRoom::Interrupted, None) => {
+            engine_error(py, 9, "the session has ended", &[])
+        }
     })
-    .map_err(|reason: String| engine_error(py, 8, &reason, &[]))
+}
+
+/// Whether a signal handler of Python raised, and what.
+pub(crate) fn raises_signal(raised: &mut Option<PyErr>) -> bool {
+    *raised = Python::attach(|py| py.check_signals().err());
+    raised.is_some()
+}
+
+/// Lets go of values that were encoded for nothing.
+pub(crate) fn discard(session: &Arc<Session>, values: Vec<(Content, Vec<ObjectKey>)>) {
+    for (content, contained) in values {
+        // As an object that nobody keeps: its end frees extent and references.
+        let key = session.runtime.put(content, contained);
+        session.runtime.release([key]);
+    }
 }
 
 /// Where serialised bytes are.

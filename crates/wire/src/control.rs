@@ -245,9 +245,6 @@ pub struct CreateActor {
     /// Held while it lives: a part of `placement`.
     #[prost(message, optional, tag = "4")]
     pub held: Option<Shape>,
-    /// Class and arguments, opaque to the node service.
-    #[prost(bytes = "vec", tag = "5")]
-    pub spec: Vec<u8>,
 }
 
 /// Names an actor; `no_restart` is for [`to_node::Body::KillActor`].
@@ -272,15 +269,12 @@ pub struct ActorCreated {
     pub error: Vec<u8>,
 }
 
-/// To a worker: become this actor.
+/// To a worker: become this actor. The creator has its class and arguments.
 #[derive(Clone, PartialEq, Message)]
 pub struct StartActor {
     /// Sixteen bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub actor: Vec<u8>,
-    /// As in [`CreateActor`].
-    #[prost(bytes = "vec", tag = "2")]
-    pub spec: Vec<u8>,
     /// Devices that go with it.
     #[prost(message, repeated, tag = "3")]
     pub devices: Vec<Devices>,

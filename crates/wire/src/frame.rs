@@ -178,6 +178,10 @@ pub enum Frame<'a> {
     Blocked,
     /// Worker to owner: it runs again.
     Unblocked,
+    /// An actor's worker to its creator: send the constructor.
+    WantConstructor(ActorId),
+    /// The creator to its actor's worker: the constructor, an encoded task.
+    Constructor(ActorId, &'a [u8]),
     /// Owner to actor: nobody holds a handle any more; end when idle.
     ActorUnreferenced(ActorId),
 }
@@ -196,6 +200,8 @@ const FUNCTION: u8 = 11;
 const BLOCKED: u8 = 12;
 const UNBLOCKED: u8 = 13;
 const ACTOR_UNREFERENCED: u8 = 14;
+const WANT_CONSTRUCTOR: u8 = 15;
+const CONSTRUCTOR: u8 = 16;
 
 impl<'a> Frame<'a> {
     /// Appends this frame to `out`.
@@ -222,6 +228,11 @@ impl<'a> Frame<'a> {
             Frame::Blocked => writer.u8(BLOCKED),
             Frame::Unblocked => writer.u8(UNBLOCKED),
             Frame::ActorUnreferenced(id) => writer.kind_and(ACTOR_UNREFERENCED, &id.0),
+            Frame::WantConstructor(id) => writer.kind_and(WANT_CONSTRUCTOR, &id.0),
+            Frame::Constructor(id, task) => {
+                writer.kind_and(CONSTRUCTOR, &id.0);
+                writer.raw(task);
+            }
         }
     }
 
@@ -243,6 +254,8 @@ impl<'a> Frame<'a> {
             BLOCKED => Frame::Blocked,
             UNBLOCKED => Frame::Unblocked,
             ACTOR_UNREFERENCED => Frame::ActorUnreferenced(ActorId(reader.array()?)),
+            WANT_CONSTRUCTOR => Frame::WantConstructor(ActorId(reader.array()?)),
+            CONSTRUCTOR => Frame::Constructor(ActorId(reader.array()?), reader.rest()),
             kind => return Err(DecodeError::UnknownKind(kind)),
         };
         reader.finish()?;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_owner::ActorEnd;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
-    ActorPhase, ActorState, Allocate, ClusterView, FromNode, ProcessDied, Query, Topic, from_node,
-    to_node,
+    ActorPhase, ActorState, Allocate, ClusterView, Free, FromNode, ProcessDied, Query, Topic,
+    from_node, to_node,
 };
 use parking_lot::{Condvar, Mutex};
 use prost::Message;
@@ -38,19 +38,42 @@ pub struct LogItem {
 /// Lines on their way to the driver's terminal.
 #[derive(Default)]
 pub struct Logs {
-    queue: Mutex<(VecDeque<LogItem>, bool)>,
+    queue: Mutex<LogQueue>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct LogQueue {
+    items: VecDeque<LogItem>,
+    bytes: usize,
+    dropped: usize,
+    closed: bool,
+}
+
+/// What may wait for a terminal that does not keep up. The session's log files have all.
+const MOST_WAITING: usize = 16 << 20;
+
+impl LogItem {
+    fn bytes(&self) -> usize {
+        self.lines.iter().map(|line| line.len() + 1).sum()
+    }
 }
 
 impl Logs {
     fn push(&self, item: LogItem) {
-        self.queue.lock().0.push_back(item);
+        let mut queue = self.queue.lock();
+        if queue.bytes > MOST_WAITING {
+            queue.dropped += item.lines.len();
+            return;
+        }
+        queue.bytes += item.bytes();
+        queue.items.push_back(item);
         self.changed.notify_one();
     }
 
     /// No more will come.
     pub(crate) fn close(&self) {
-        self.queue.lock().1 = true;
+        self.queue.lock().closed = true;
         self.changed.notify_all();
     }
 
@@ -58,10 +81,24 @@ impl Logs {
     pub fn next(&self) -> Option<LogItem> {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(item) = queue.0.pop_front() {
+            if let Some(item) = queue.items.pop_front() {
+                queue.bytes -= item.bytes();
                 return Some(item);
             }
-            if queue.1 {
+            if queue.dropped > 0 {
+                let dropped = std::mem::take(&mut queue.dropped);
+                return Some(LogItem {
+                    is_warning: true,
+                    name: String::new(),
+                    pid: 0,
+                    is_error: true,
+                    lines: vec![format!(
+                        "{dropped} lines that workers printed were not shown: this terminal did \
+                         not keep up. They are in the session's log files."
+                    )],
+                });
+            }
+            if queue.closed {
                 return None;
             }
             self.changed.wait(&mut queue);
@@ -78,53 +115,98 @@ enum Reply {
 #[derive(Default)]
 pub struct Replies {
     next: AtomicU64,
-    arrived: Mutex<(HashMap<u64, Reply>, bool)>,
+    arrived: Mutex<Arrived>,
     changed: Condvar,
 }
 
+#[derive(Default)]
+struct Arrived {
+    replies: HashMap<u64, Reply>,
+    /// Asked by callers that were interrupted.
+    abandoned: HashSet<u64>,
+    closed: bool,
+}
+
+enum Unanswered {
+    Ended,
+    Interrupted,
+}
+
+/// Why there is no room in the arena.
+#[derive(Debug)]
+pub enum NoRoom {
+    /// The node service says why.
+    Refused(String),
+    /// The session is over.
+    Ended,
+    /// The caller's check said so.
+    Interrupted,
+}
+
+/// How often a caller that waits for the node service looks at signals.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 impl Replies {
-    fn put(&self, request: u64, reply: Reply) {
-        self.arrived.lock().0.insert(request, reply);
+    /// Takes in an answer. An extent that nobody waits for any more comes back.
+    fn put(&self, request: u64, reply: Reply) -> Option<u64> {
+        let mut arrived = self.arrived.lock();
+        if arrived.abandoned.remove(&request) {
+            return match reply {
+                Reply::Extent(extent) => extent.ok(),
+                Reply::View(_) => None,
+            };
+        }
+        arrived.replies.insert(request, reply);
         self.changed.notify_all();
+        None
     }
 
     fn close(&self) {
-        self.arrived.lock().1 = true;
+        self.arrived.lock().closed = true;
         self.changed.notify_all();
     }
 
-    fn take(&self, request: u64) -> Option<Reply> {
+    fn take(
+        &self,
+        request: u64,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Reply, Unanswered> {
         let mut arrived = self.arrived.lock();
         loop {
-            if let Some(reply) = arrived.0.remove(&request) {
-                return Some(reply);
+            if let Some(reply) = arrived.replies.remove(&request) {
+                return Ok(reply);
             }
-            if arrived.1 {
-                return None;
+            if arrived.closed {
+                return Err(Unanswered::Ended);
             }
-            self.changed.wait(&mut arrived);
+            let slept = self.changed.wait_for(&mut arrived, LOOK_EVERY).timed_out();
+            if slept && parking_lot::MutexGuard::unlocked(&mut arrived, &mut interrupted) {
+                arrived.abandoned.insert(request);
+                return Err(Unanswered::Interrupted);
+            }
         }
     }
 }
 
 impl Runtime {
-    /// Room for `size` bytes in the arena.
-    pub fn allocate(&self, size: u64) -> Result<u64, String> {
+    /// Room for `size` bytes in the arena. `interrupted` is asked now and then.
+    pub fn allocate(&self, size: u64, interrupted: impl FnMut() -> bool) -> Result<u64, NoRoom> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
         self.lock().io.tell_node(to_node::Body::Allocate(Allocate { request, size }));
-        match self.replies.take(request) {
-            Some(Reply::Extent(extent)) => extent,
-            _ => Err("the session has ended".to_owned()),
+        match self.replies.take(request, interrupted) {
+            Ok(Reply::Extent(extent)) => extent.map_err(NoRoom::Refused),
+            Ok(Reply::View(_)) | Err(Unanswered::Ended) => Err(NoRoom::Ended),
+            Err(Unanswered::Interrupted) => Err(NoRoom::Interrupted),
         }
     }
 
-    /// The cluster as it is now.
-    pub fn cluster_view(&self) -> Option<ClusterView> {
+    /// The cluster as it is now; `None` if the session ended or `interrupted` said so.
+    pub fn cluster_view(&self, interrupted: impl FnMut() -> bool) -> Option<ClusterView> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
         let topic = Topic::Cluster as i32;
         self.lock().io.tell_node(to_node::Body::Query(Query { request, topic }));
-        match self.replies.take(request) {
-            Some(Reply::View(view)) => Some(*view),
+        match self.replies.take(request, interrupted) {
+            Ok(Reply::View(view)) => Some(*view),
             _ => None,
         }
     }
@@ -178,10 +260,16 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
                 true => Ok(allocated.offset),
                 false => Err(allocated.refused),
             };
-            return runtime.replies.put(allocated.request, Reply::Extent(extent));
+            let unwanted = runtime.replies.put(allocated.request, Reply::Extent(extent));
+            if let Some(offset) = unwanted {
+                let free = to_node::Body::Free(Free { offsets: vec![offset] });
+                runtime.lock().io.tell_node(free);
+            }
+            return;
         }
         Body::ClusterView(view) => {
-            return runtime.replies.put(view.request, Reply::View(Box::new(view)));
+            runtime.replies.put(view.request, Reply::View(Box::new(view)));
+            return;
         }
         Body::Log(log) => {
             return runtime.logs.push(LogItem {
@@ -260,6 +348,7 @@ fn on_actor_state(state: &mut State, message: ActorState) {
             state.owner.on_actor_alive(actor, ProcessId(message.process), &mut state.io);
         }
         Ok(ActorPhase::Dead) => {
+            state.io.forget_constructor(actor);
             // What it had answered before it died still counts.
             if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
                 state.drain_peer(peer);

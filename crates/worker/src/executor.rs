@@ -66,8 +66,12 @@ pub struct Executor {
     queue: VecDeque<Queued>,
     running: Option<ProcessId>,
     thread: Option<ThreadId>,
+    /// The constructor that was asked for.
+    pub(crate) constructor: Option<Vec<u8>>,
     /// Become this, once.
     pub(crate) start: Option<StartActor>,
+    /// No more tasks are taken, for this reason.
+    retired: Option<String>,
     /// The node wants us gone when idle.
     pub(crate) exit: bool,
     /// Nobody holds a handle of our actor.
@@ -86,7 +90,9 @@ impl Executor {
             queue: VecDeque::new(),
             running: None,
             thread: None,
+            constructor: None,
             start: None,
+            retired: None,
             exit: false,
             unreferenced: false,
             told: 0,
@@ -137,13 +143,7 @@ impl Lend {
             return;
         }
         state.io.tell_node(to_node::Body::Blocked(control::Empty {}));
-        let queued = state.executor.queue.iter().map(|queued| queued.peer);
-        let mut told: Vec<ProcessId> = queued.chain(state.executor.running).collect();
-        told.sort_unstable();
-        told.dedup();
-        told.iter().for_each(|peer| state.io.send(*peer, &Frame::Blocked));
-        state.io.wake_peers();
-        *self = Lend::Lent(told);
+        *self = Lend::Lent(tell_owners(state));
     }
 
     pub(crate) fn end(self, state: &mut State) {
@@ -155,7 +155,28 @@ impl Lend {
     }
 }
 
+/// Lets owners take back what is queued here: who was told.
+fn tell_owners(state: &mut State) -> Vec<ProcessId> {
+    let Executor { queue, running, answered, .. } = &state.executor;
+    let queued = queue.iter().map(|queued| queued.peer);
+    let mut told: Vec<ProcessId> = queued.chain(*running).chain(*answered).collect();
+    told.sort_unstable();
+    told.dedup();
+    told.iter().for_each(|peer| state.io.send(*peer, &Frame::Blocked));
+    state.io.wake_peers();
+    told
+}
+
 impl Runtime {
+    /// Takes no more tasks. The worker exits when nobody needs what it owns.
+    pub fn retire(&self, reason: String) {
+        let state = &mut *self.lock();
+        // The node gives it no other work once the lease is back.
+        state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.clone() }));
+        tell_owners(state);
+        state.executor.retired = Some(reason);
+    }
+
     /// Says that the calling thread is the one that runs tasks.
     pub fn run_tasks_here(&self) {
         self.lock().executor.thread = Some(std::thread::current().id());
@@ -197,8 +218,8 @@ impl Runtime {
     ) -> Result<std::sync::Arc<[u8]>, String> {
         {
             let state = &mut *self.lock();
-            if let Some(payload) = state.arrived.get(&id) {
-                return Ok(payload.clone());
+            if let Some(payload) = state.arrived.remove(&id) {
+                return Ok(payload);
             }
             state.io.send(giver, &Frame::WantFunction(id));
         }
@@ -208,7 +229,7 @@ impl Runtime {
                 None,
                 || false,
                 |state| {
-                    payload = state.arrived.get(&id).cloned();
+                    payload = state.arrived.remove(&id);
                     payload.is_some()
                 },
             ) {
@@ -266,17 +287,35 @@ impl Runtime {
         state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.to_owned() }));
     }
 
-    /// The constructor of an actor, as the control service sent it.
-    pub fn begin_constructor(&self, start: &StartActor) -> Option<Execution> {
-        let state = &mut *self.lock();
+    /// Asks the creator of an actor for its constructor, and begins it.
+    pub fn begin_constructor(&self, actor: ActorId, start: &StartActor) -> Option<Execution> {
         let giver = ProcessId(start.creator);
-        begin(state, Queued { peer: giver, number: 0, bytes: start.spec.clone() })
+        {
+            let state = &mut *self.lock();
+            state.io.send(giver, &Frame::WantConstructor(actor));
+            state.io.wake_peers();
+        }
+        let mut execution = None;
+        self.wait_until(
+            None,
+            || false,
+            |state| {
+                let Some(bytes) = state.executor.constructor.take() else { return false };
+                execution = begin(state, Queued { peer: giver, number: 0, bytes });
+                true
+            },
+        );
+        execution
     }
 }
 
 fn next_work(state: &mut State) -> Option<Work> {
     if let Some(start) = state.executor.start.take() {
         return Some(Work::StartActor(start));
+    }
+    if let Some(reason) = &state.executor.retired {
+        let needed = state.owner.counts() != (0, 0) || !state.owner.owes_nothing();
+        return (!needed || state.stopped.is_some()).then(|| Work::Exit(reason.clone()));
     }
     while let Some(queued) = state.executor.queue.pop_front() {
         // Its owner may have taken it back.

@@ -87,6 +87,8 @@ pub struct Io {
     takes_turns: bool,
     /// Objects whose completion somebody asked to hear of.
     pub(crate) ready: Vec<ObjectKey>,
+    /// Constructors whose actors' workers have not asked for them yet.
+    constructors: HashMap<ActorId, Vec<u8>, RandomState>,
     /// What the node needs to know of actors that we create.
     pub(crate) placements: HashMap<ActorId, control::CreateActor, RandomState>,
 }
@@ -107,13 +109,29 @@ impl Io {
             freed: Vec::new(),
             takes_turns: false,
             ready: Vec::new(),
+            constructors: HashMap::default(),
             placements: HashMap::default(),
         }
     }
 
     /// Sends a message to the node service. A lost node is noticed by the control thread.
     pub fn tell_node(&self, body: to_node::Body) {
-        let _ = packet::send(&self.control, &ToNode::from(body).encode_to_vec(), &[]);
+        let packet = ToNode::from(body).encode_to_vec();
+        // What users can make large is bounded where it enters.
+        assert!(packet.len() <= packet::MAX_PACKET, "a control message larger than a packet");
+        let _ = packet::send(&self.control, &packet, &[]);
+    }
+
+    /// The actor is dead before its worker asked.
+    pub(crate) fn forget_constructor(&mut self, actor: ActorId) {
+        self.constructors.remove(&actor);
+    }
+
+    /// Sends the constructor of an actor of ours to its worker.
+    pub(crate) fn send_constructor(&mut self, peer: ProcessId, actor: ActorId) {
+        if let Some(task) = self.constructors.remove(&actor) {
+            self.send(peer, &Frame::Constructor(actor, &task));
+        }
     }
 
     /// Remembers the next shape, in the order in which the owner numbers them.
@@ -340,15 +358,17 @@ impl Outbox for Io {
     }
 
     fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>) {
-        let Some(mut message) = self.placements.remove(&actor) else {
+        let Some(message) = self.placements.remove(&actor) else {
             return;
         };
-        Frame::Task(constructor).encode(&mut message.spec);
+        // Its worker asks for it: arguments may be larger than a packet.
+        Frame::Task(constructor).encode(self.constructors.entry(actor).or_default());
         self.tell_node(to_node::Body::CreateActor(message));
     }
 
     fn kill_actor(&mut self, actor: ActorId) {
         self.placements.remove(&actor);
+        self.constructors.remove(&actor);
         let actor = control::Actor { actor: actor.0.to_vec(), no_restart: true };
         self.tell_node(to_node::Body::KillActor(actor));
     }

@@ -22,7 +22,7 @@ pub mod runtime;
 
 pub use arena::Arena;
 pub use connect::{DriverConfig, DriverSession, StartError, start_driver, start_worker};
-pub use control::LogItem;
+pub use control::{LogItem, NoRoom};
 pub use executor::{Execution, Work};
 pub use runtime::{Identity, Runtime, State, Waited};
 

@@ -55,8 +55,12 @@ impl PumpBed {
 pub(crate) fn run(runtime: &Arc<Runtime>) {
     process::block_signals_in_this_thread();
     let mut seen = 0;
-    while !runtime.leaving.load(Ordering::Relaxed) {
+    loop {
+        // Before the look at `leaving`: whoever sets that rings afterwards.
         let ticket = runtime.bell().ticket();
+        if runtime.leaving.load(Ordering::SeqCst) {
+            return;
+        }
         let next = {
             let state = &mut *runtime.lock();
             runtime.drain(state, 0);

@@ -188,6 +188,8 @@ impl State {
             Frame::Function(id, payload) => {
                 self.arrived.insert(id, payload.into());
             }
+            Frame::WantConstructor(actor) => io.send_constructor(peer, actor),
+            Frame::Constructor(_, task) => self.executor.constructor = Some(task.to_vec()),
             Frame::ActorUnreferenced(_) => self.executor.unreferenced = true,
             Frame::Task(_) => {}
         }
@@ -334,7 +336,6 @@ impl Runtime {
             class_name: class_name.to_owned(),
             placement: Some(placement),
             held: Some(held),
-            spec: Vec::new(),
         };
         state.io.placements.insert(actor, message);
         state.owner.set_now(monotonic_ns());

@@ -171,7 +171,6 @@ impl Bed {
                 class_name: "Counter".into(),
                 placement: Some(need),
                 held: Some(held),
-                spec: vec![1, 2, 3],
             }),
         );
     }

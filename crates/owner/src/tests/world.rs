@@ -140,7 +140,10 @@ impl World {
                     assert_eq!(process.actor, Some(actor));
                     process.unreferenced = true;
                 }
-                Frame::WantFunction(_) | Frame::Function(..) => unreachable!("not of the owner"),
+                Frame::WantFunction(_)
+                | Frame::Function(..)
+                | Frame::WantConstructor(_)
+                | Frame::Constructor(..) => unreachable!("not of the owner"),
             }
         });
         self.obey_node();

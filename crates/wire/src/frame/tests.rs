@@ -52,7 +52,7 @@ fn round_trip(frame: Frame<'_>) {
     for len in 0..bytes.len() {
         let _ = Frame::decode(&bytes[..len]);
     }
-    if !matches!(frame, Frame::Function(..)) {
+    if !matches!(frame, Frame::Function(..) | Frame::Constructor(..)) {
         bytes.push(0);
         assert!(Frame::decode(&bytes).is_err());
     }
@@ -92,6 +92,8 @@ proptest! {
         round_trip(Frame::Blocked);
         round_trip(Frame::Unblocked);
         round_trip(Frame::ActorUnreferenced(ActorId([3; 16])));
+        round_trip(Frame::WantConstructor(ActorId([3; 16])));
+        round_trip(Frame::Constructor(ActorId([3; 16]), &payload));
     }
 
     #[test]
@@ -100,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_behind_a_true_kind_never_panic(kind in 0u8..16, mut bytes: Vec<u8>) {
+    fn random_bytes_behind_a_true_kind_never_panic(kind in 0u8..20, mut bytes: Vec<u8>) {
         bytes.insert(0, kind);
         let _ = Frame::decode(&bytes);
     }
