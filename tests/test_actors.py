@@ -401,3 +401,28 @@ def test_killed_before_it_is_made(tmp_path):
     with pytest.raises(ray.exceptions.ActorDiedError):
         ray.get(call)
     gate.open()
+
+
+def test_a_constructor_with_large_arguments():
+    actor = Reflexive.remote([b"x" * 90_000, b"y" * 90_000, b"z" * 90_000])
+    ray.get(actor.meet.remote(None))
+
+
+def test_a_constructor_with_many_references():
+    refs = [ray.put(i) for i in range(10_000)]
+    actor = Reflexive.remote(refs)
+    ray.get(actor.meet.remote(None))
+
+
+@pytest.mark.parametrize("size", [100, 60_000, 300_000])
+def test_a_constructor_with_a_large_error(size):
+    @ray.remote
+    class Fails:
+        def __init__(self):
+            raise ValueError("x" * size)
+
+        def ping(self):
+            return 1
+
+    with pytest.raises(ActorDiedError, match="xxx"):
+        ray.get(Fails.remote().ping.remote())

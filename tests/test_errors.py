@@ -172,3 +172,38 @@ def test_retries_end():
 
     with pytest.raises(WorkerCrashedError):
         ray.get(always.remote(), timeout=60)
+
+
+class Stubborn(Exception):
+    def __new__(cls, needed):
+        return super().__new__(cls, needed)
+
+
+class Broken(Exception):
+    @property
+    def args(self):
+        raise RuntimeError("no arguments for you")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError("m"), ExceptionGroup("g", [ValueError("v")]), Stubborn("s"), OSError(2, "o")],
+    ids=lambda error: type(error).__name__,
+)
+def test_exceptions_that_insist_on_their_own_way(error):
+    @ray.remote(max_retries=0)
+    def fail():
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        ray.get(fail.remote())
+    assert isinstance(caught.value, RayTaskError)
+
+
+def test_an_exception_that_cannot_be_described():
+    @ray.remote(max_retries=0)
+    def fail():
+        raise Broken
+
+    with pytest.raises(RayTaskError, match="Broken"):
+        ray.get(fail.remote())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import threading
 
 import numpy as np
 import oxiray as ray
 import pytest
+from conftest import is_alive, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oxiray.exceptions import GetTimeoutError
@@ -211,3 +213,62 @@ def test_objects_of_user_classes():
 
     got = ray.get(identity.remote(Matrix([[1, 2], [3, 4]])))
     assert got.rows.sum() == 10
+
+
+def test_get_and_wait_keep_the_references_they_wait_for(gate):
+    @ray.remote
+    def late(i):
+        gate.wait()
+        return i
+
+    refs = [late.remote(i) for i in range(3)]
+    values = []
+    getter = threading.Thread(target=lambda: values.append(ray.get(refs)))
+    waited = []
+    others = [late.remote(i) for i in range(3)]
+    waiter = threading.Thread(target=lambda: waited.append(ray.wait(others, num_returns=3)))
+    getter.start()
+    waiter.start()
+    wait_until(lambda: getter.is_alive() and waiter.is_alive())
+    refs.clear()
+    others.clear()
+    gate.open()
+    getter.join()
+    waiter.join()
+    assert len(values[0]) in (0, 3) and len(waited[0][0]) in (0, 3)
+
+
+def test_a_failure_is_raised_before_the_rest_is_there(gate):
+    @ray.remote
+    def late():
+        gate.wait()
+
+    @ray.remote
+    def fail():
+        raise ValueError("at once")
+
+    with pytest.raises(ValueError, match="at once"):
+        ray.get([late.remote(), fail.remote()], timeout=30)
+    gate.open()
+
+
+def test_references_outlive_a_worker_that_reached_max_calls():
+    @ray.remote(max_calls=1)
+    def make():
+        return [ray.put("inner")], os.getpid()
+
+    (ref,), pid = ray.get(make.remote())
+    assert ray.get(ref) == "inner"
+    del ref
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_returns_before_one_that_cannot_be_sent_are_let_go():
+    @ray.remote(num_returns=2, max_retries=0)
+    def half():
+        return bytes(20_000_000), threading.Lock()
+
+    for _ in range(3):
+        with pytest.raises(TypeError):
+            ray.get(half.remote())
+    wait_until(lambda: ray._native.cluster_view()["store_used"] == 0)

@@ -154,3 +154,49 @@ def test_a_forked_child_does_not_end_the_session(driver):
         assert ray.get(ray.remote(lambda: 5).remote()) == 5
         """
     )
+
+
+def test_threads_that_all_use_it_first_share_one_session(driver):
+    result = driver(
+        """
+        import threading
+        import oxiray as ray
+
+        @ray.remote
+        def same(x):
+            return x
+
+        results = []
+        threads = [
+            threading.Thread(target=lambda i=i: results.append(ray.get(same.remote(i))))
+            for i in range(8)
+        ]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(sorted(results))
+        """
+    )
+    assert str(list(range(8))) in result.stdout
+
+
+def test_interrupted_while_starting(driver):
+    driver(
+        """
+        import os, signal, threading, time
+        import oxiray as ray
+
+        for delay in (0.0, 0.005, 0.01, 0.02, 0.04, 0.06):
+            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+            try:
+                timer.start()
+                ray.init(num_cpus=1, logging_level="error")
+                time.sleep(5)
+            except KeyboardInterrupt:
+                pass
+            timer.join()
+            ray.shutdown()
+            assert not ray.is_initialized()
+        with ray.init(num_cpus=1, logging_level="error"):
+            assert ray.get(ray.put(5)) == 5
+        """
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 
 import oxiray as ray
 import pytest
@@ -317,3 +319,16 @@ def test_auto_init(driver):
         assert ray.is_initialized()
         """
     )
+
+
+def test_remote_functions_are_collected():
+    @ray.remote
+    def one():
+        return 1
+
+    other = one.options(num_cpus=0.5)
+    assert ray.get(other.remote()) == 1
+    gone = weakref.ref(other)
+    del other
+    gc.collect()
+    assert gone() is None

@@ -15,7 +15,7 @@ import sys
 import types
 from typing import NoReturn
 
-from . import _native
+from . import _native, _session
 
 _MARK = "\x1eoxiray-name:"
 
@@ -44,6 +44,7 @@ def run() -> NoReturn:
         out, err = _redirect(1), _redirect(2)
         sys.stdout, sys.stderr = _stream(1), _stream(2)
         _prepare()
+        _session.forget_in_children()
         _native.connect_worker(os.environ["OXIRAY_SESSION_DIR"], out, err)
         code = _native.run_worker()
     except BaseException:

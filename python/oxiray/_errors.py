@@ -27,6 +27,14 @@ class ActorExit(BaseException):
 def describe(error: BaseException, name: str) -> bytes:
     """What the getter needs to raise `error`, which the task or method `name` raised here."""
     try:
+        return _describe(error, name)
+    except BaseException as fault:
+        text = f"{type(error).__name__} (it could not be described: {type(fault).__name__})"
+        return pickle.dumps((name, text, None, None, os.getpid(), _LOCAL_IP, ""), protocol=5)
+
+
+def _describe(error: BaseException, name: str) -> bytes:
+    try:
         text = _remote_traceback(error)
     except BaseException as fault:
         text = f"{type(error).__name__}: (its traceback could not be made: {type(fault).__name__})"
@@ -79,6 +87,8 @@ _ENGINE_ERRORS: dict[int, Callable[[Any, str, bytes], RayError]] = {
 def _task_error(data: bytes) -> RayTaskError:
     from .exceptions import RayTaskError
 
+    if not data:
+        return RayTaskError("", "An error that could not be described", None)
     name, text, whole, parts, pid, ip, actor_id = pickle.loads(data)
     return RayTaskError(
         name, text, _unpickled(whole, parts), pid=pid, ip=ip, actor_id=actor_id or None

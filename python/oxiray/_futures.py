@@ -45,6 +45,14 @@ def await_of(ref: _native.ObjectRef) -> Generator[Any, None, Any]:
     return asyncio.wrap_future(future_of(ref)).__await__()
 
 
+def forget() -> None:
+    """In a forked child: the thread and what it watches are the parent's."""
+    global _lock, _watcher
+    _lock = threading.Lock()
+    _watcher = None
+    _pending.clear()
+
+
 def _watch() -> None:
     global _watcher
     while (keys := _native.next_watched()) is not None:

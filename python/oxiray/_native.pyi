@@ -91,6 +91,9 @@ def start(
 ) -> None: ...
 def stop() -> None: ...
 def is_running() -> bool: ...
+def after_fork_in_child() -> None:
+    """Forgets the session, which is the parent's: inherited refs raise, and their end says nothing."""
+
 def next_log() -> tuple[str, str, int, bool, list[str]] | None:
     """The next ("log" | "warning", name, pid, is_error, lines); sleeps without the GIL; None: the session ended."""
 

@@ -56,7 +56,7 @@ class RemoteFunction:
             _options.task_resources(options),
             3 if max_retries is None else max_retries,
             _arity(self._function),
-            self._bind,
+            _Binder(self._function, self._shipped.name),
         )
         self.__dict__["remote"] = call
         return call
@@ -66,17 +66,6 @@ class RemoteFunction:
         merged = {**self._options, **_options.check("task", options)}
         same = all(merged.get(name) == self._options.get(name) for name in _Shipped.OPTIONS)
         return RemoteFunction(self._function, merged, self._shipped if same else None)
-
-    def _bind(self, *args: Any, **kwargs: Any) -> None:
-        """Raises the TypeError that this call of the function itself would raise."""
-        if "_signature" not in self.__dict__:
-            import inspect
-
-            self._signature = inspect.signature(self._function)
-        try:
-            self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self._shipped.name}() cannot be called like this: {error}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = f"{getattr(self._function, '__module__', '')}.{self._shipped.name}".lstrip(".")
@@ -104,6 +93,29 @@ def _arity(function: Callable[..., Any]) -> tuple[int, int | None] | None:
         return sys.maxsize, None  # keyword-only ones without a default: every call is looked at
     least = code.co_argcount - len(getattr(function, "__defaults__", None) or ())
     return least, None if code.co_flags & _VARIADIC else code.co_argcount
+
+
+class _Binder:
+    """Raises the TypeError that such a call of the function itself would raise.
+
+    Apart from `RemoteFunction`, because the native call holds it: a cycle through that would
+    never be collected.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._function = function
+        self._name = name
+        self._signature: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        if self._signature is None:
+            import inspect
+
+            self._signature = inspect.signature(self._function)
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self._name}() cannot be called like this: {error}") from None
 
 
 class _Shipped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread  # not `threading`, which costs more to import
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._context import RayContext
+    from ._init_arguments import Arguments
     from ._log_printer import LogPrinter
 
 # Counts the sessions of this process; definitions are shipped once for each.
@@ -28,6 +30,8 @@ _context: RayContext | None = None
 _printer: LogPrinter | None = None
 _driver_pid = 0
 _directory = ""
+# Threads may all use the API first; a signal handler may come in between.
+_lock = _thread.RLock()
 
 
 def init(address: str | None = None, **options: Any) -> RayContext:
@@ -47,10 +51,17 @@ def init(address: str | None = None, **options: Any) -> RayContext:
             configure_logging, logging_format, local_mode, runtime_env, _temp_dir, ...: Ray's; what
             has no meaning here yet is accepted only where it changes nothing.
     """
-    global number, _context, _printer, _driver_pid, _directory
-    from . import _init_arguments, _session_dir
+    from . import _init_arguments
 
     arguments = _init_arguments.check(address, options)
+    with _lock:
+        return _init(arguments)
+
+
+def _init(arguments: Arguments) -> RayContext:
+    global number, _context, _printer, _driver_pid, _directory
+    from . import _session_dir
+
     if _native.is_running():
         if arguments.ignore_reinit_error:
             return _context or _make_context()
@@ -61,6 +72,9 @@ def init(address: str | None = None, **options: Any) -> RayContext:
     _directory = _session_dir.create(arguments.temp_dir)
     _session_dir.sweep(_directory)
     _import_meanwhile()
+    # From here on `shutdown` can end whatever has been started.
+    _driver_pid = os.getpid()
+    _register()
     try:
         _native.start(
             program=_program(),
@@ -76,11 +90,11 @@ def init(address: str | None = None, **options: Any) -> RayContext:
             namespace=arguments.namespace,
         )
     except BaseException:
+        # Ctrl-C may come just after the start.
+        _native.stop()
         _session_dir.remove(_directory)
         raise
     number += 1
-    _driver_pid = os.getpid()
-    _at_exit()
     from ._log_printer import LogPrinter
 
     _printer = LogPrinter(arguments.log_to_driver)
@@ -92,8 +106,9 @@ def init(address: str | None = None, **options: Any) -> RayContext:
 
 def auto_init() -> None:
     """Called by the native module when the API is used without a session."""
-    if not _native.is_running():
-        init()
+    with _lock:
+        if not _native.is_running():
+            init()
 
 
 def is_initialized() -> bool:
@@ -104,17 +119,34 @@ def is_initialized() -> bool:
 def shutdown(_exiting_interpreter: bool = False) -> None:
     """Ends the session and everything it started. Does nothing when there is none."""
     global _context, _printer
-    # A forked child of the driver has a copy of this state, but the session is not its own.
+    # A worker's session is not its own to end.
     if _driver_pid != os.getpid():
         return
-    if _native.is_running():
+    with _lock:
+        was_running = _native.is_running()
         _native.stop()
-    printer, _printer, _context = _printer, None, None
-    if printer is not None:
-        from . import _session_dir
+        printer, _printer, _context = _printer, None, None
+        if printer is not None:
+            printer.join(_LAST_LINES_S)
+        if was_running:
+            from . import _session_dir
 
-        printer.join(_LAST_LINES_S)
-        _session_dir.remove(_directory)
+            _session_dir.remove(_directory)
+
+
+def forget_in_children() -> None:
+    """Makes forked children of this process forget its session: they may have their own."""
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    global _context, _printer, _driver_pid, _lock
+    _native.after_fork_in_child()
+    _context, _printer, _driver_pid = None, None, 0
+    _lock = _thread.RLock()
+    futures = sys.modules.get("oxiray._futures")
+    if futures is not None:
+        futures.forget()
 
 
 def _import_meanwhile() -> None:
@@ -176,10 +208,11 @@ def _announce(resources: dict[str, float]) -> None:
 _registered = False
 
 
-def _at_exit() -> None:
+def _register() -> None:
     global _registered
     if not _registered:
         import atexit
 
         atexit.register(shutdown)
+        forget_in_children()
         _registered = True

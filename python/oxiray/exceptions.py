@@ -6,6 +6,7 @@ A task's own exception arrives as an instance of its own class *and* of `RayTask
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 _CANNOT_INHERIT = (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)
@@ -85,7 +86,7 @@ class RayTaskError(RayError):
             return self
         try:
             dual = self.make_dual_exception_type()
-            error = dual.__new__(dual)
+            error = _bare(dual, cause)
             state = (self.proctitle, self.pid, self.ip, self.actor_repr, self._actor_id)
             plain = (self.function_name, self.traceback_str, cause, *state)
             RayTaskError.__init__(error, *plain)
@@ -93,6 +94,23 @@ class RayTaskError(RayError):
             return error
         except Exception:  # whatever the user's class does when it is subclassed or constructed
             return self
+
+
+def _bare(dual: type[RayTaskError], cause: BaseException) -> RayTaskError:
+    """An instance of `dual` on which no `__init__` ran; some classes insist on their own way."""
+    ways: tuple[Callable[[], Any], ...] = (
+        lambda: dual.__new__(dual),
+        lambda: type(cause).__new__(dual, *cause.args),
+        lambda: BaseException.__new__(dual),
+    )
+    for way in ways:
+        try:
+            made = way()
+        except Exception:
+            continue
+        if isinstance(made, dual):
+            return made
+    raise TypeError(f"no instance of {dual.__name__} can be made")
 
 
 class _HasCause:
@@ -288,7 +306,8 @@ class ObjectLostError(RayError):
         self.call_site = call_site
 
     def __str__(self) -> str:
-        head = f"Failed to retrieve object {self.object_ref_hex}. ".replace("  ", " ")
+        what = f"object {self.object_ref_hex}" if self.object_ref_hex else "the object"
+        head = f"Failed to retrieve {what}. "
         return head + self._reason + (f"\n{self.call_site}" if self.call_site else "")
 
 

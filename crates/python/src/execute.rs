@@ -142,10 +142,12 @@ impl Worker {
         let (outcome, values) =
             match result.and_then(|result| self.encode(py, &task, &name, result)) {
                 Ok(values) => (Outcome::Done, values),
-                Err(error) if self.is_actor_exit(py, &error) => {
-                    return Next::Exit("exit_actor() was called".into());
-                }
                 Err(error) => {
+                    if self.actor.is_some()
+                        && let Some(reason) = self.exit_reason(py, &error)
+                    {
+                        return Next::Exit(reason.into());
+                    }
                     let outcome = match self.is_retryable(py, &task, &error) {
                         true => Outcome::Retryable,
                         false => Outcome::Raised,
@@ -366,12 +368,13 @@ impl Worker {
         described
     }
 
-    fn is_actor_exit(&self, py: Python<'_>, error: &PyErr) -> bool {
+    /// Why the actor ends, if that is what the exception means.
+    fn exit_reason(&self, py: Python<'_>, error: &PyErr) -> Option<&'static str> {
         let exit = self.errors.bind(py).getattr("ActorExit");
-        let of_actor = self.actor.is_some();
-        of_actor
-            && (exit.is_ok_and(|exit| error.is_instance(py, &exit))
-                || error.is_instance_of::<PySystemExit>(py))
+        if exit.is_ok_and(|exit| error.is_instance(py, &exit)) {
+            return Some("exit_actor() was called");
+        }
+        error.is_instance_of::<PySystemExit>(py).then_some("sys.exit() was called")
     }
 
     fn is_retryable(&self, py: Python<'_>, task: &Task<'_>, error: &PyErr) -> bool {
@@ -438,6 +441,10 @@ impl Worker {
                 Next::Go
             }
             Err(error) => {
+                if let Some(reason) = self.exit_reason(py, &error) {
+                    runtime.answer(execution, &name, Outcome::Raised, &[]);
+                    return Next::Exit(format!("{reason} in its constructor"));
+                }
                 let described = self.creation_error(py, &error, &name);
                 runtime.answer(execution, &name, Outcome::Raised, &[]);
                 runtime.actor_created(actor, described);
