@@ -207,3 +207,53 @@ def test_an_exception_that_cannot_be_described():
 
     with pytest.raises(RayTaskError, match="Broken"):
         ray.get(fail.remote())
+
+
+def test_an_exception_group_can_be_split():
+    @ray.remote
+    def fail():
+        raise ExceptionGroup("g", [ValueError(1), KeyError("k")])
+
+    values, keys = [], []
+    try:
+        ray.get(fail.remote())
+    except* ValueError as group:
+        values.extend(group.exceptions)
+    except* KeyError as group:
+        keys.extend(group.exceptions)
+    assert [error.args for error in values + keys] == [(1,), ("k",)]
+
+
+def test_an_exception_that_hides_its_arguments_has_its_traceback():
+    @ray.remote
+    def fail():
+        raise Broken
+
+    with pytest.raises(RayTaskError, match="Broken") as caught:
+        ray.get(fail.remote())
+    assert "in fail" in str(caught.value)
+
+
+def test_sys_exit_is_an_error_of_the_task_and_the_worker_goes_on():
+    @ray.remote
+    def leave():
+        raise SystemExit(3)
+
+    with pytest.raises(RayTaskError) as caught:
+        ray.get(leave.remote())
+    assert isinstance(caught.value.cause, SystemExit) and caught.value.cause.code == 3
+
+
+def test_exit_actor_in_the_constructor_is_meant():
+    @ray.remote
+    class Leaves:
+        def __init__(self):
+            ray.actor.exit_actor()
+
+        def ping(self):
+            return 1
+
+    with pytest.raises(ray.exceptions.ActorDiedError) as caught:
+        ray.get(Leaves.remote().ping.remote(), timeout=60)
+    assert "exit_actor() was called" in str(caught.value)
+    assert "ActorExit" not in str(caught.value) and not caught.value.actor_init_failed

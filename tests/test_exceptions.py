@@ -137,3 +137,14 @@ def test_all_names_of_ray_are_there():
     assert len(names) == 42
     for name in names:
         assert issubclass(getattr(exceptions, name), RayError)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"damaged"])
+def test_what_cannot_be_read_is_a_task_error(data):
+    assert type(_errors.rebuild(data)) is RayTaskError
+    assert isinstance(_errors.engine_error(10, "", data), ActorDiedError)
+
+
+@pytest.mark.parametrize("kind", ["ObjectLostError", "OwnerDiedError", "ObjectFreedError"])
+def test_lost_objects_without_an_id(kind):
+    assert "object ." not in str(getattr(exceptions, kind)())

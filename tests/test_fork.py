@@ -76,3 +76,20 @@ def test_a_pool_of_forked_processes_in_the_driver(driver):
         assert [ray.get(ref)[0] for ref in refs] == [0, 1, 2, 3]
         """
     )
+
+
+def test_a_forked_child_that_returns_from_its_task(driver):
+    result = driver(
+        """
+        import os
+        import oxiray as ray
+        ray.init(num_cpus=1, logging_level="error")
+
+        @ray.remote
+        def split():
+            return "child" if os.fork() == 0 else "parent"
+
+        print([ray.get(split.remote(), timeout=20) for _ in range(3)])
+        """
+    )
+    assert "['parent', 'parent', 'parent']" in result.stdout

@@ -131,3 +131,15 @@ def test_no_marks_of_ours_are_seen(driver):
     )
     assert "oxiray-name" not in result.stdout and "\x1e" not in result.stdout
     assert len(result.stdout.splitlines()) == 40
+
+
+def test_what_has_no_name_is_shown_with_its_process_only(driver):
+    result = driver(
+        """
+        import subprocess
+        import oxiray as ray
+        ray.init(num_cpus=1)
+        ray.get(ray.remote(lambda: subprocess.run(["echo", "from echo"])).remote())
+        """
+    )
+    assert re.search(r"^\(pid=\d+\) from echo$", result.stdout, re.MULTILINE), result.stdout

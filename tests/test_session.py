@@ -200,3 +200,143 @@ def test_interrupted_while_starting(driver):
             assert ray.get(ray.put(5)) == 5
         """
     )
+
+
+def test_threads_go_on_while_sessions_come_and_go(driver):
+    driver(
+        """
+        import threading
+        import oxiray as ray
+
+        @ray.remote
+        def same(x):
+            return x
+
+        stop, wrong = threading.Event(), []
+        used = [threading.Event() for _ in range(3)]
+
+        def use(event):
+            while not stop.is_set():
+                try:
+                    assert ray.get(same.remote(5)) == 5
+                    event.set()
+                except (ray.exceptions.RayError, RuntimeError) as error:
+                    if "session" not in str(error):
+                        wrong.append(error)
+
+        ray.init(num_cpus=2)
+        threads = [threading.Thread(target=use, args=(event,)) for event in used]
+        for thread in threads:
+            thread.start()
+        for _ in range(4):
+            for event in used:  # each has had a value since the last time
+                event.clear()
+                assert event.wait(30)
+            ray.shutdown()
+            ray.init(num_cpus=2, ignore_reinit_error=True)
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+        assert not wrong, wrong
+        """
+    )
+
+
+def test_an_interrupt_anywhere_in_init_leaves_nothing(driver):
+    """At each line of ours in turn, until init() gets through."""
+    driver(
+        """
+        import os, sys
+        import oxiray as ray
+        from oxiray import _session, _session_dir
+        ours = (_session.__file__, _session_dir.__file__)
+        base = os.environ["OXIRAY_TMPDIR"]
+
+        def interrupt_at(line):
+            seen = 0
+            def trace(frame, event, argument):
+                nonlocal seen
+                if frame.f_code.co_filename not in ours or frame.f_code.co_name == "remove":
+                    return None
+                if event == "line":
+                    seen += 1
+                    if seen == line:
+                        raise KeyboardInterrupt
+                return trace
+            return trace
+
+        line, whole, done = 0, 0, False
+        while not done:
+            line += 1
+            sys.settrace(interrupt_at(line))
+            try:
+                ray.init(num_cpus=1, logging_level="error")
+                done = True
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            if not done:
+                if ray.is_initialized():  # on its way out, after all was done: a whole session
+                    assert ray.get(ray.put(line)) == line
+                    whole += 1
+                    ray.shutdown()
+                assert not ray.is_initialized(), line
+                left = [name for name in os.listdir(base) if name != "crashed"]
+                assert not left, (line, left)
+        assert line > 20 and whole <= 1, (line, whole)
+        assert ray.get(ray.remote(lambda: 5).remote()) == 5
+        """
+    )
+
+
+def test_an_interrupted_shutdown_can_be_done_again(driver):
+    driver(
+        """
+        import os, sys
+        import oxiray as ray
+        from oxiray import _session
+
+        def interrupt_at(line):
+            seen = 0
+            def trace(frame, event, argument):
+                nonlocal seen
+                if frame.f_code.co_filename != _session.__file__:
+                    return None
+                if event == "line":
+                    seen += 1
+                    if seen == line:
+                        raise KeyboardInterrupt
+                return trace
+            return trace
+
+        line, done = 0, False
+        while not done:
+            line += 1
+            directory = ray.init(num_cpus=1, logging_level="error")["session_dir"]
+            sys.settrace(interrupt_at(line))
+            try:
+                ray.shutdown()
+                done = True
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            ray.shutdown()
+            assert not ray.is_initialized() and not os.path.exists(directory), line
+        assert line > 5
+        """
+    )
+
+
+@pytest.mark.parametrize("how", ["_temp_dir", "OXIRAY_TMPDIR"])
+def test_a_path_too_long_for_sockets_is_said(how, tmp_path, monkeypatch):
+    ray.shutdown()
+    parent = str(tmp_path / ("x" * 100))
+    if how == "OXIRAY_TMPDIR":
+        monkeypatch.setenv(how, parent)
+    with pytest.raises(ValueError, match="limit is 107") as caught:
+        ray.init(**({} if how == "OXIRAY_TMPDIR" else {how: parent}))
+    assert parent in str(caught.value)
+    assert not ray.is_initialized() and not os.path.exists(parent)

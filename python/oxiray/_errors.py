@@ -87,9 +87,10 @@ _ENGINE_ERRORS: dict[int, Callable[[Any, str, bytes], RayError]] = {
 def _task_error(data: bytes) -> RayTaskError:
     from .exceptions import RayTaskError
 
-    if not data:
-        return RayTaskError("", "An error that could not be described", None)
-    name, text, whole, parts, pid, ip, actor_id = pickle.loads(data)
+    try:
+        name, text, whole, parts, pid, ip, actor_id = pickle.loads(data)
+    except Exception:  # the native side sends no description where it could make none
+        return RayTaskError("unknown", "An exception that could not be described", None)
     return RayTaskError(
         name, text, _unpickled(whole, parts), pid=pid, ip=ip, actor_id=actor_id or None
     )
@@ -112,10 +113,13 @@ def _pickled(cause: BaseException | None) -> tuple[bytes | None, bytes | None]:
             return None
 
     whole = attempt(cause)
-    state = vars(cause)
+    try:
+        state, args = vars(cause), cause.args
+    except Exception:  # properties of the user's class
+        return whole, None
     if whole is None:
         state = {key: value for key, value in state.items() if attempt(value) is not None}
-    return whole, attempt((type(cause), cause.args, state))
+    return whole, attempt((type(cause), args, state))
 
 
 def _unpickled(whole: bytes | None, parts: bytes | None) -> BaseException | None:
@@ -148,11 +152,13 @@ def _remote_traceback(error: BaseException) -> str:
 
 
 def _trim(report: TracebackException | None) -> None:
-    """Drops the engine's own frames, in the exceptions it was raised from too."""
+    """Drops the engine's own frames, also in the exceptions it holds or was raised from."""
     while report is not None:
         frames = [frame for frame in report.stack if not frame.filename.startswith(_PACKAGE)]
         del report.stack[:]
         report.stack.extend(frames)
+        for member in report.exceptions or ():
+            _trim(member)
         _trim(report.__cause__)
         report = report.__context__
 

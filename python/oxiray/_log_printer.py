@@ -40,7 +40,9 @@ class LogPrinter:
 def _print(stream: TextIO | None, kind: str, name: str, pid: int, lines: list[str]) -> None:
     if stream is None:
         return
-    prefix = f"({name} pid={pid})" if kind == "log" else "(oxiray)"
+    # Without a name: what did not come through Python's streams, as of subprocesses and crashes.
+    who = f"{name} pid={pid}" if name else f"pid={pid}"
+    prefix = f"({who})" if kind == "log" else "(oxiray)"
     if stream.isatty():
         prefix = f"{_COLOURS.get(kind, '')}{prefix}{_RESET}"
     # One write, so that lines of the user's own threads do not fall in between.

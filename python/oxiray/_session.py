@@ -69,13 +69,15 @@ def _init(arguments: Arguments) -> RayContext:
             "Maybe you called init() twice by accident? Pass ignore_reinit_error=True to go on "
             "with the running session, or call shutdown() before init()."
         )
-    _directory = _session_dir.create(arguments.temp_dir)
-    _session_dir.sweep(_directory)
-    _import_meanwhile()
-    # From here on `shutdown` can end whatever has been started.
-    _driver_pid = os.getpid()
+    _end()  # what an interrupted shutdown() left
+    directory = _session_dir.choose(arguments.temp_dir)
     _register()
+    # From here on `shutdown` can end whatever has been started.
+    _driver_pid, _directory = os.getpid(), directory
     try:
+        _session_dir.create(directory)
+        _session_dir.sweep(directory)
+        _import_meanwhile()
         _native.start(
             program=_program(),
             resources=arguments.resources,
@@ -83,25 +85,24 @@ def _init(arguments: Arguments) -> RayContext:
             python=sys.executable,
             sys_path=_sys_path(),
             preload=[name for name in _WORTH_PRELOADING if name in sys.modules],
-            session_dir=_directory,
+            session_dir=directory,
             log_to_driver=arguments.log_to_driver,
             prestart_workers=arguments.prestart_workers,
             memory_usage_threshold=arguments.memory_usage_threshold,
             namespace=arguments.namespace,
         )
-    except BaseException:
-        # Ctrl-C may come just after the start.
-        _native.stop()
-        _session_dir.remove(_directory)
-        raise
-    number += 1
-    from ._log_printer import LogPrinter
+        number += 1
+        from ._log_printer import LogPrinter
 
-    _printer = LogPrinter(arguments.log_to_driver)
-    if arguments.announce:
-        _announce(arguments.resources)
-    _context = _make_context()
-    return _context
+        _printer = LogPrinter(arguments.log_to_driver)
+        if arguments.announce:
+            _announce(arguments.resources)
+        _context = _make_context()
+        return _context
+    except BaseException:  # Ctrl-C too, which may come just after the start
+        if _directory == directory:  # else a signal handler has ended this session, or begun one
+            _end()
+        raise
 
 
 def auto_init() -> None:
@@ -118,20 +119,26 @@ def is_initialized() -> bool:
 
 def shutdown(_exiting_interpreter: bool = False) -> None:
     """Ends the session and everything it started. Does nothing when there is none."""
-    global _context, _printer
-    # A worker's session is not its own to end.
-    if _driver_pid != os.getpid():
-        return
     with _lock:
-        was_running = _native.is_running()
-        _native.stop()
-        printer, _printer, _context = _printer, None, None
-        if printer is not None:
-            printer.join(_LAST_LINES_S)
-        if was_running:
-            from . import _session_dir
+        # A worker's session is not its own to end.
+        if _driver_pid == os.getpid():
+            _end()
 
-            _session_dir.remove(_directory)
+
+def _end() -> None:
+    """Can be interrupted and done again: what each step ends is forgotten last."""
+    global _context, _printer, _directory
+    if not _directory:
+        return
+    from . import _session_dir
+
+    _native.stop()
+    _context = None
+    if _printer is not None:
+        _printer.join(_LAST_LINES_S)
+        _printer = None
+    _session_dir.remove(_directory)
+    _directory = ""
 
 
 def forget_in_children() -> None:
@@ -140,9 +147,9 @@ def forget_in_children() -> None:
 
 
 def _forget() -> None:
-    global _context, _printer, _driver_pid, _lock
+    global _context, _printer, _driver_pid, _directory, _lock
     _native.after_fork_in_child()
-    _context, _printer, _driver_pid = None, None, 0
+    _context, _printer, _driver_pid, _directory = None, None, 0, ""
     _lock = _thread.RLock()
     futures = sys.modules.get("oxiray._futures")
     if futures is not None:

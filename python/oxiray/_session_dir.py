@@ -12,6 +12,9 @@ import os
 import time
 
 _KEPT = 10
+# What the path of a Unix socket may have; the node service's is in the directory.
+_LONGEST_SOCKET = 107
+_SOCKET = "node.sock"
 
 
 def base() -> str:
@@ -19,9 +22,25 @@ def base() -> str:
     return os.environ.get("OXIRAY_TMPDIR") or f"/tmp/oxiray-{os.getuid()}"
 
 
-def create(parent: str | None = None) -> str:
-    """A new session's directory under `parent`, which is made safe first."""
+def choose(parent: str | None = None) -> str:
+    """The path of a new session under `parent`; makes nothing yet."""
     parent = os.path.abspath(parent or base())
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
+    path = f"{parent}/session_{stamp}_{int(now % 1 * 1e6):06}_{os.getpid()}"
+    length = len(os.fsencode(f"{path}/{_SOCKET}"))
+    if length > _LONGEST_SOCKET:
+        raise ValueError(
+            f"The path {parent} is too long for sessions: a socket in there would have a path of "
+            f"{length} bytes, and the system's limit is {_LONGEST_SOCKET}. Choose one that is "
+            f"{length - _LONGEST_SOCKET} bytes shorter, with init(_temp_dir=) or OXIRAY_TMPDIR."
+        )
+    return path
+
+
+def create(path: str) -> None:
+    """Makes a session's directory, and its parent safe first."""
+    parent = os.path.dirname(path)
     os.makedirs(parent, mode=0o700, exist_ok=True)
     status = os.lstat(parent)
     # In /tmp, anyone could have made it: sockets go in there, so it must be ours and private.
@@ -33,12 +52,8 @@ def create(parent: str | None = None) -> str:
             )
         if status.st_mode & 0o077:
             os.chmod(parent, 0o700)
-    now = time.time()
-    stamp = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
-    path = f"{parent}/session_{stamp}_{int(now % 1 * 1e6):06}_{os.getpid()}"
     os.mkdir(path, 0o700)
     os.mkdir(f"{path}/logs", 0o700)
-    return path
 
 
 def sweep(current: str) -> None:

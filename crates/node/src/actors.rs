@@ -192,8 +192,9 @@ impl Node {
         if let Some(id) = ActorId::from_slice(id)
             && self.is_to_come(id)
         {
-            // One whose creator has not asked for it yet must not be made later.
-            self.watch(id.creator(), id);
+            // One whose creator has not asked for it yet must not be made later:
+            // the creator hears of its death too.
+            self.watch(self.actors[&id].creator, id);
             self.kill_actor(id, "it was killed by ray.kill", out);
         }
     }

@@ -235,7 +235,12 @@ impl Worker {
         callable: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (args, kwargs) = self.arguments(py, execution, task)?;
-        callable.call(args, kwargs.as_ref())
+        let result = callable.call(args, kwargs.as_ref());
+        if !self.session.is_ours() {
+            // A child that the task forked has come back: the task's answer is its parent's.
+            oxiray_sys::process::exit_now(0);
+        }
+        result
     }
 
     fn arguments<'py>(
