@@ -179,29 +179,6 @@ def test_threads_that_all_use_it_first_share_one_session(driver):
     assert str(list(range(8))) in result.stdout
 
 
-def test_interrupted_while_starting(driver):
-    driver(
-        """
-        import os, signal, threading, time
-        import oxiray as ray
-
-        for delay in (0.0, 0.005, 0.01, 0.02, 0.04, 0.06):
-            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
-            try:
-                timer.start()
-                ray.init(num_cpus=1, logging_level="error")
-                time.sleep(5)
-            except KeyboardInterrupt:
-                pass
-            timer.join()
-            ray.shutdown()
-            assert not ray.is_initialized()
-        with ray.init(num_cpus=1, logging_level="error"):
-            assert ray.get(ray.put(5)) == 5
-        """
-    )
-
-
 def test_threads_go_on_while_sessions_come_and_go(driver):
     driver(
         """
