@@ -110,6 +110,14 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 
+    /// Lets `fill` write to a range that the caller's protocol says nobody else uses now: an
+    /// extent given out and not yet sealed.
+    pub fn fill<R>(&self, offset: usize, len: usize, fill: impl FnOnce(&mut [u8]) -> R) -> R {
+        let start = self.check(offset, len, 1);
+        // SAFETY: in bounds, mapped as long as `self`, and used by nobody else meanwhile.
+        fill(unsafe { std::slice::from_raw_parts_mut(start, len) })
+    }
+
     /// Asks the kernel to back `range` with pages now, in bulk. Only a hint.
     pub fn populate(&self, offset: usize, len: usize) {
         const PAGE: usize = 4096;
