@@ -2,6 +2,7 @@
 #
 #   make demo     build, install into .venv, run examples/demo.py
 #   make test     all tests: Rust, then Python end to end
+#   make test-tf  those with TensorFlow, in an environment of their own; part of make test
 #   make quick    the fast part of them, under two minutes
 #   make check    formatting, lints, types
 #   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
@@ -14,6 +15,10 @@ BIN := python/oxiray/_bin
 # The same interpreter for every cargo command, or each would build the binding anew.
 export PYO3_PYTHON := $(CURDIR)/$(PY)
 STAMP := $(VENV)/.stamps
+# TensorFlow is large, and most work is done without it.
+VENV_TF := .venv-tf
+PY_TF := $(VENV_TF)/bin/python
+STAMP_TF := $(VENV_TF)/.stamps
 
 RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed)
@@ -22,7 +27,7 @@ ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
 # cargo-nextest where it is installed: faster, and it ends tests that hang.
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
 
-.PHONY: demo build test quick check bench clean
+.PHONY: demo build test test-tf quick check bench clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -34,6 +39,20 @@ test: build $(STAMP)/test-tools
 	$(CARGO_TEST) --workspace
 	$(CARGO_TEST) -p oxiray-channel --features shuttle
 	$(PY) -m pytest
+	$(MAKE) test-tf
+
+# Where TensorFlow cannot be installed, that is said and the tests are left out; with CI set, which
+# .ci/run does, it is an error: there nothing is left out unseen.
+TF_TESTS := tests/test_tensorflow_variables.py tests/test_examples.py::test_tensorflow
+test-tf: build
+	@if $(MAKE) --no-print-directory $(STAMP_TF)/tensorflow; then \
+	    $(MAKE) --no-print-directory $(STAMP_TF)/oxiray && $(PY_TF) -m pytest $(TF_TESTS); \
+	elif [ -n "$(CI)" ]; then \
+	    echo "test-tf: TensorFlow cannot be installed into $(VENV_TF), see above; with CI set this is an error" >&2; \
+	    exit 1; \
+	else \
+	    echo "test-tf: SKIPPED $(TF_TESTS): TensorFlow cannot be installed into $(VENV_TF), see above. Is there a network?" >&2; \
+	fi
 
 quick: build $(STAMP)/test-tools
 	$(CARGO_TEST) --workspace --lib
@@ -51,7 +70,7 @@ bench: build
 
 clean:
 	cargo clean
-	rm -rf $(VENV) $(BIN) dist python/oxiray/*.so
+	rm -rf $(VENV) $(VENV_TF) $(BIN) dist python/oxiray/*.so
 
 $(STAMP)/venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or later is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
@@ -61,10 +80,10 @@ $(STAMP)/venv:
 
 # The programs go into the package first: the wheel carries them.
 $(STAMP)/programs: $(STAMP)/venv $(RUST)
-	cargo build --release -p oxiray-cli
+	cargo build --profile programs -p oxiray-cli
 	mkdir -p $(BIN)
 	for program in oxiray oxirayd; do \
-	    cmp -s target/release/$$program $(BIN)/$$program || install -m 755 target/release/$$program $(BIN)/$$program; \
+	    cmp -s target/programs/$$program $(BIN)/$$program || install -m 755 target/programs/$$program $(BIN)/$$program; \
 	done
 	@touch $@
 
@@ -80,9 +99,21 @@ $(STAMP)/alias: $(STAMP)/venv $(ALIAS)
 	@touch $@
 
 $(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
-	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pillow tqdm
+	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm
 	@touch $@
 
 $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
 	$(PY) -m pip install -q --disable-pip-version-check "ruff>=0.17" "mypy>=2"
+	@touch $@
+
+# One try each: without a network this ends soon.
+$(STAMP_TF)/tensorflow: $(STAMP)/venv
+	$(PYTHON) -m venv $(VENV_TF)
+	$(PY_TF) -m pip install -q --disable-pip-version-check --retries 1 tensorflow-cpu scikit-learn \
+	    "cloudpickle>=3.1" "pytest>=9" pytest-timeout
+	@mkdir -p $(STAMP_TF) && touch $@
+
+$(STAMP_TF)/oxiray: $(STAMP_TF)/tensorflow $(STAMP)/oxiray $(STAMP)/alias
+	$(PY_TF) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps \
+	    dist/oxiray-*.whl ./python/oxiray-as-ray
 	@touch $@

@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any, NamedTuple
 
-from . import _devices, _machine
+from . import _devices, _machine, _spilling
 
 LOCAL_IP = "127.0.0.1"
 LEAST_OBJECT_STORE = 75 * 1024 * 1024
@@ -26,11 +26,12 @@ _NO_EFFECT = frozenset(
 # Accepted too, but somebody who gives them expects something: said aloud.
 _NOT_YET = frozenset(
     "labels job_config logging_config enable_resource_isolation cgroup_path system_reserved_cpu "
-    "system_reserved_memory storage _tracing_startup_hook _system_config".split()
+    "system_reserved_memory storage _tracing_startup_hook".split()
 )
 _MEANINGFUL = frozenset(
     "num_cpus num_gpus resources object_store_memory ignore_reinit_error local_mode logging_level "
-    "log_to_driver namespace runtime_env _temp_dir temp_dir".split()
+    "log_to_driver namespace runtime_env _temp_dir temp_dir object_spilling_directory "
+    "_system_config".split()
 )
 
 
@@ -44,6 +45,9 @@ class Arguments(NamedTuple):
     announce: bool
     ignore_reinit_error: bool
     temp_dir: str | None
+    spill_to: list[str]
+    store_patience_ms: int
+    tell_spilling: bool
 
 
 def check(address: str | None, options: dict[str, Any]) -> Arguments:
@@ -88,6 +92,9 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
         announce=_level(options.get("logging_level")) <= _INFO,
         ignore_reinit_error=bool(options.get("ignore_reinit_error", False)),
         temp_dir=temp_dir,
+        spill_to=_spilling.targets(options),
+        store_patience_ms=_spilling.patience_ms(),
+        tell_spilling=_spilling.is_told(),
     )
 
 

@@ -88,6 +88,9 @@ def start(
     prestart_workers: int,
     memory_usage_threshold: float,
     namespace: str,
+    spill_to: list[str],
+    store_patience_ms: int,
+    tell_spilling: bool,
 ) -> None: ...
 def stop() -> None: ...
 def is_running() -> bool: ...

@@ -90,6 +90,9 @@ def _init(arguments: Arguments) -> RayContext:
             prestart_workers=arguments.prestart_workers,
             memory_usage_threshold=arguments.memory_usage_threshold,
             namespace=arguments.namespace,
+            spill_to=arguments.spill_to,
+            store_patience_ms=arguments.store_patience_ms,
+            tell_spilling=arguments.tell_spilling,
         )
         number += 1
         from ._log_printer import LogPrinter

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use oxiray_ids::{JobId, NodeId};
 use oxiray_node::{Node, Setup};
-use oxiray_sys::memory::memory_file;
+use oxiray_store::{MAX_ROWS, TABLE_BYTES, Table};
+use oxiray_sys::memory::{Mapping, memory_file};
 use oxiray_sys::{packet, process, termination};
 use oxiray_wire::control::{
     FromNode, NodeConfig, ProcessKind, Register, Registered, Text, ToNode, from_node, to_node::Body,
@@ -15,6 +16,7 @@ use oxiray_wire::control::{
 use prost::Message;
 
 use crate::connection::Connection;
+use crate::disk::Disk;
 use crate::io::Io;
 use crate::machine::{MemoryReader, host, random_bytes};
 use crate::poller::{Poller, Token};
@@ -26,6 +28,9 @@ use crate::shell::{Shared, Shell};
 const STORE_SHARE: f64 = 0.3;
 /// Least that is chosen, so that small machines work, too.
 const SMALLEST_STORE: u64 = 64 << 20;
+
+// Every process that has a bell has a row of the table.
+const _: () = assert!(oxiray_channel::MAX_PROCESSES == MAX_ROWS as usize);
 
 /// Serves the driver at the other end of the inherited descriptor until one
 /// of the two ends.
@@ -93,19 +98,23 @@ fn assemble(socket: &OwnedFd, config: NodeConfig, session: Session) -> io::Resul
     std::mem::forget(termination);
     let (pid, _) = packet::peer(socket)?;
     let connection = Connection::new(socket.try_clone()?, pid)?;
+    let arena = Mapping::new(&shared.arena, store_size as usize)?;
+    let disk = Disk::new(&config, session.path(), arena)?;
+    poller.add(disk.bell(), Token::Disk)?;
     tracing::info!(session = %session.path().display(), "session started");
-    let node = node(&config, node_id, store_size);
-    let mut shell = Shell::new(node, Io::new(poller, session, config), shared, listener);
+    let node = Node::new(setup(&config, node_id, store_size), Table::map(&shared.table)?);
+    let mut shell = Shell::new(node, Io::new(poller, session, config, disk), shared, listener);
     // Answers the driver, before anything that takes longer.
     shell.add_driver(connection)?;
     Ok(shell)
 }
 
-fn node(config: &NodeConfig, node: NodeId, store_size: u64) -> Node {
+fn setup(config: &NodeConfig, node: NodeId, store_size: u64) -> Setup {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Node::new(Setup {
+    Setup {
         resources: config.resources.clone(),
         store_size,
+        store_patience: config.store_patience_ms * 1_000_000,
         prestart_workers: config.prestart_workers as usize,
         // Enough to keep every core busy while each worker also waits now and then.
         max_starting: (2 * cores).max(4),
@@ -113,7 +122,7 @@ fn node(config: &NodeConfig, node: NodeId, store_size: u64) -> Node {
         node,
         host: host(),
         pid: std::process::id(),
-    })
+    }
 }
 
 fn shared(config: &NodeConfig, node: NodeId, store_size: u64) -> io::Result<Shared> {
@@ -121,6 +130,7 @@ fn shared(config: &NodeConfig, node: NodeId, store_size: u64) -> io::Result<Shar
         bells: memory_file("oxiray-bells", oxiray_channel::BELLS_BYTES)?,
         // Sparse: it costs nothing until it is written to.
         arena: memory_file("oxiray-arena", store_size as usize)?,
+        table: memory_file("oxiray-table", TABLE_BYTES)?,
         registered: Registered {
             job: JobId([1, 0, 0, 0]).0.to_vec(),
             node: node.0.to_vec(),

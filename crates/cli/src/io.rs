@@ -5,14 +5,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use oxiray_ids::ProcessId;
+use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_node::{Endpoint, Outbox};
+use oxiray_store::Extent;
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::control::{ChannelOpened, FromNode, Log, NodeConfig, Text, from_node::Body};
 use prost::Message;
 use slab::Slab;
 
 use crate::connection::Connection;
+use crate::disk::Disk;
 use crate::output::{Output, Progress};
 use crate::poller::{Poller, Token};
 use crate::session::{Session, tail};
@@ -47,6 +49,7 @@ pub(crate) struct Io {
     /// Starts that failed within the core's call: it hears of them afterwards.
     pub(crate) failed_starts: Vec<String>,
     pub(crate) driver: ProcessId,
+    pub(crate) disk: Disk,
     pub(crate) ending: Option<Ending>,
     unsent_lines: usize,
     encoded: Vec<u8>,
@@ -54,7 +57,7 @@ pub(crate) struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(poller: Poller, session: Session, config: NodeConfig) -> Self {
+    pub(crate) fn new(poller: Poller, session: Session, config: NodeConfig, disk: Disk) -> Self {
         Self {
             poller,
             session,
@@ -66,6 +69,7 @@ impl Io {
             orphaned_groups: Vec::new(),
             failed_starts: Vec::new(),
             driver: ProcessId(0),
+            disk,
             ending: None,
             unsent_lines: 0,
             encoded: Vec::new(),
@@ -220,6 +224,7 @@ impl Io {
         if let Some(zygote) = self.zygote.take() {
             zygote.end();
         }
+        self.disk.close();
         tracing::info!(?ending, "session ended");
         match ending {
             Ending::DriverGone => self.session.keep_logs_and_remove(),
@@ -274,6 +279,25 @@ impl Outbox for Io {
             && process != self.driver
         {
             self.connections[slot].kill();
+        }
+    }
+
+    fn spill(&mut self, batch: Vec<(StoreKey, Extent)>) {
+        self.disk.spill(batch);
+    }
+
+    fn restore(&mut self, key: StoreKey, extent: Extent) {
+        self.disk.restore(key, extent);
+    }
+
+    fn forget_copy(&mut self, key: StoreKey) {
+        self.disk.forget(key);
+    }
+
+    fn tell_user(&mut self, text: String) {
+        tracing::info!(text, "the object store says");
+        if self.config.tell_spilling {
+            self.send(self.driver, Body::Warning(Text { text }));
         }
     }
 

@@ -12,6 +12,7 @@
 //! - `zygote`: the process that workers are forked from
 //! - `output`, `lines`: what workers print
 //! - `memory_watch`, `machine`: the machine's memory, and who uses too much
+//! - `disk`: the disk behind the object store
 //! - `session`: the session's directory
 //! - `poller`: what is being waited for
 //! - [`status`]: `oxiray status`
@@ -19,6 +20,7 @@
 mod connection;
 pub mod daemon;
 mod departure;
+mod disk;
 mod io;
 mod lines;
 mod machine;

@@ -18,6 +18,8 @@ pub(crate) enum Token {
     DriverEnded,
     /// The zygote speaks or is gone.
     Zygote,
+    /// The disk has news.
+    Disk,
     /// The connection in this slot.
     Connection(usize),
     /// A stream (0 output, 1 error) of the worker output in this slot.
@@ -31,6 +33,7 @@ impl Token {
             Self::Termination => (1, 0, 0),
             Self::DriverEnded => (2, 0, 0),
             Self::Zygote => (3, 0, 0),
+            Self::Disk => (6, 0, 0),
             Self::Connection(index) => (4, index, 0),
             Self::Output(index, part) => (5, index, part),
         };
@@ -45,6 +48,7 @@ impl Token {
             2 => Self::DriverEnded,
             3 => Self::Zygote,
             4 => Self::Connection(index),
+            6 => Self::Disk,
             _ => Self::Output(index, ((data >> 32) & 0xff) as usize),
         }
     }
@@ -105,6 +109,7 @@ mod tests {
     fn tokens_go_both_ways() {
         let tokens = [
             Token::Listener,
+            Token::Disk,
             Token::Termination,
             Token::DriverEnded,
             Token::Zygote,

@@ -11,7 +11,7 @@ use oxiray_wire::control::{ProcessKind, Register, Text, from_node};
 use crate::connection::Connection;
 use crate::output::Output;
 use crate::poller::Token;
-use crate::shell::Shell;
+use crate::shell::{Shared, Shell};
 
 impl Shell {
     /// Registers the driver at the other end of `connection`.
@@ -97,7 +97,8 @@ impl Shell {
             self.shared.registered.driver = process.0;
             registered.driver = process.0;
         }
-        let fds = [self.shared.bells.as_fd(), self.shared.arena.as_fd()];
+        let Shared { bells, arena, table, .. } = &self.shared;
+        let fds = [bells.as_fd(), arena.as_fd(), table.as_fd()];
         self.io.send_to(slot, from_node::Body::Registered(registered), &fds);
         if kind != ProcessKind::Driver {
             self.event(Event::Ready(process));

@@ -22,6 +22,7 @@ const PACKETS_IN_A_ROW: usize = 64;
 pub(crate) struct Shared {
     pub(crate) bells: OwnedFd,
     pub(crate) arena: OwnedFd,
+    pub(crate) table: OwnedFd,
     /// All but the process's own numbers.
     pub(crate) registered: Registered,
 }
@@ -112,6 +113,11 @@ impl Shell {
                 }
             }
             Token::Zygote => self.on_zygote(),
+            Token::Disk => {
+                for news in self.io.disk.news() {
+                    self.event(Event::Disk(news));
+                }
+            }
             Token::Connection(slot) => {
                 self.io.flush(slot);
                 self.read_packets(slot);

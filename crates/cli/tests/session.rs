@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{Driver, is_gone_soon, shape};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
-    Actor, ActorPhase, ActorState, Allocate, ChannelOpened, CreateActor, Empty, Free, Granted,
+    Actor, ActorPhase, ActorState, Allocate, Allocated, ChannelOpened, CreateActor, Empty, Granted,
     Lease, Peer, Query, to_node,
 };
 
@@ -44,7 +44,7 @@ fn a_session_from_registration_to_its_end() {
     });
     assert_eq!((registered.process, registered.bell, registered.driver), (1, 0, 1));
     assert_eq!((registered.job.len(), registered.node.len()), (4, 28));
-    assert_eq!((driver.descriptors, registered.store_size), (2, 1 << 20));
+    assert_eq!((driver.descriptors, registered.store_size), (3, 1 << 20));
 
     // More than there are CPUs: two are granted, and the rest when one comes back.
     driver.demand(7, 1, 3);
@@ -171,18 +171,18 @@ fn a_hundred_actors_start_on_few_cores() {
 fn the_store_is_given_out_and_refuses_with_reasons() {
     let mut driver = Driver::start(|_| {});
     let allocate = |driver: &mut Driver, request, size| {
-        driver.send(to_node::Body::Allocate(Allocate { request, size }));
+        driver.send(to_node::Body::Allocate(Allocate { request, size, owner: 1 }));
         driver.until("room", move |body| match body {
             Body::Allocated(answer) if answer.request == request => Some(answer.clone()),
             _ => None,
         })
     };
     let first = allocate(&mut driver, 1, 900 << 10);
-    assert_eq!((first.offset, first.refused.as_str()), (0, ""));
-    assert!(allocate(&mut driver, 2, 900 << 10).refused.contains("the object store is full"));
-    assert!(allocate(&mut driver, 3, 2 << 20).refused.contains("larger than the whole"));
-    driver.send(to_node::Body::Free(Free { offsets: vec![first.offset] }));
-    assert_eq!(allocate(&mut driver, 4, 1 << 20).refused, "");
+    assert_eq!((first.offset, first.refused), (0, None));
+    let refused = |answer: Allocated| answer.refused.expect("a refusal").text;
+    // What is still being filled cannot be spilled.
+    assert!(refused(allocate(&mut driver, 2, 900 << 10)).contains("the object store is full"));
+    assert!(refused(allocate(&mut driver, 3, 2 << 20)).contains("larger than the whole"));
 }
 
 #[test]

@@ -110,6 +110,34 @@ impl fmt::Display for ProcessId {
     }
 }
 
+/// Names an object of a node's store for as long as the object exists: its slot
+/// in the store's table (24 bits) and how often that slot was used before (40 bits).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreKey(pub u64);
+
+impl StoreKey {
+    /// The `generation`th use of `slot`.
+    pub const fn new(slot: u32, generation: u64) -> Self {
+        Self(generation << 24 | (slot & 0xff_ffff) as u64)
+    }
+
+    /// Place in the table.
+    pub const fn slot(self) -> u32 {
+        (self.0 & 0xff_ffff) as u32
+    }
+
+    /// Which use of the slot.
+    pub const fn generation(self) -> u64 {
+        self.0 >> 24
+    }
+}
+
+impl fmt::Debug for StoreKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreKey({}#{})", self.slot(), self.generation())
+    }
+}
+
 impl ActorId {
     /// Builds an actor id from its creator and the creator's counter.
     pub fn new(job: JobId, creator: ProcessId, counter: u64) -> Self {

@@ -7,6 +7,7 @@ use crate::demand::LeaseId;
 use crate::event::Outbox;
 use crate::node::Node;
 use crate::process::{Farewell, Process, Role};
+use crate::storage::Counter;
 
 /// Dead processes whose end is remembered.
 const MOST_REMEMBERED: usize = 4096;
@@ -19,6 +20,7 @@ impl Node {
         id: ProcessId,
         reason: &str,
         last_lines: Vec<String>,
+        now: u64,
         out: &mut impl Outbox,
     ) {
         let Some(mut process) = self.processes.remove(&id) else {
@@ -35,6 +37,9 @@ impl Node {
         }
         let farewell = process.farewell.take();
         self.tell_peers(id, &process, farewell.as_ref(), reason, &last_lines, out);
+        // Peers say when they have read what it still sent.
+        let told = |owner| process.channels.contains_key(&owner);
+        self.keeper.on_ended(id, told, now, &mut Counter(out));
         if let Role::Actor(actor) = process.role {
             let reason = match farewell {
                 Some(farewell) => farewell.reason,

@@ -1,6 +1,7 @@
 //! What happens to a node, and what it asks its shell to do.
 
-use oxiray_ids::{NodeId, ProcessId};
+use oxiray_ids::{NodeId, ProcessId, StoreKey};
+use oxiray_store::{Extent, Refusal};
 use oxiray_wire::control::{Amount, from_node, to_node};
 
 /// What a node is made from.
@@ -10,6 +11,8 @@ pub struct Setup {
     pub resources: Vec<Amount>,
     /// Bytes of the arena.
     pub store_size: u64,
+    /// How long creators wait for memory while nothing moves, in nanoseconds.
+    pub store_patience: u64,
     /// Workers to start at once and to keep.
     pub prestart_workers: usize,
     /// Most workers that start at the same time.
@@ -54,6 +57,31 @@ pub enum Event {
     },
     /// The time that [`crate::Node::next_wakeup`] named has come.
     Tick,
+    /// What was asked of the disk is done.
+    Disk(DiskNews),
+}
+
+/// What the disk has done.
+#[derive(Debug)]
+pub enum DiskNews {
+    /// Objects were written.
+    Spilled {
+        /// Which.
+        keys: Vec<StoreKey>,
+        /// How long that took.
+        nanoseconds: u64,
+    },
+    /// Objects could not be written.
+    NotSpilled {
+        /// Which.
+        keys: Vec<StoreKey>,
+        /// Why.
+        why: Refusal,
+    },
+    /// An object was read.
+    Restored(StoreKey),
+    /// An object could not be read, for this reason.
+    NotRestored(StoreKey, String),
 }
 
 /// One end of a channel.
@@ -79,6 +107,14 @@ pub trait Outbox {
     fn start_worker(&mut self);
     /// Kills a process; [`Event::Ended`] follows.
     fn kill(&mut self, process: ProcessId);
+    /// Writes objects of the store to disk; [`Event::Disk`] follows.
+    fn spill(&mut self, batch: Vec<(StoreKey, Extent)>);
+    /// Reads an object from disk; [`Event::Disk`] follows.
+    fn restore(&mut self, key: StoreKey, extent: Extent);
+    /// Deletes an object's copy on disk.
+    fn forget_copy(&mut self, key: StoreKey);
+    /// Says a sentence about the store to the user.
+    fn tell_user(&mut self, text: String);
     /// Ends everything: the driver is gone, or asked for it when `asked`.
     fn shut_down(&mut self, asked: bool);
 }

@@ -11,6 +11,7 @@
 //! - `pressure`: asking for leases back, and warning about what cannot run
 //! - `pool`: idle workers, those that start and those that leave
 //! - `actors`, `dead_actors`: the lives of actors
+//! - `storage`: messages to and from the object store
 //! - `ending`: what the end of a process means for all others
 //! - `view`: the node in words; `validate`: its invariants
 
@@ -26,10 +27,11 @@ mod pressure;
 mod process;
 mod schedule;
 mod slots;
+mod storage;
 mod validate;
 mod view;
 
-pub use event::{AdmitError, Admitted, Endpoint, Event, Outbox, Setup};
+pub use event::{AdmitError, Admitted, DiskNews, Endpoint, Event, Outbox, Setup};
 pub use node::Node;
 
 #[cfg(test)]

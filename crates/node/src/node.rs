@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_scheduler::Ledger;
-use oxiray_store::Arena;
+use oxiray_store::{Keeper, Table};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{Allocate, Allocated, ProcessDied, ProcessKind, from_node};
+use oxiray_wire::control::{ProcessDied, ProcessKind, from_node};
 
 use crate::actors::Actor;
 use crate::dead_actors::DeadActors;
@@ -16,15 +16,14 @@ use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
+use crate::storage::Counter;
 
 /// One machine's node service, without its input and output.
 #[derive(Debug)]
 pub struct Node {
     pub(crate) setup: Setup,
     pub(crate) ledger: Ledger,
-    /// Extents of a dead worker stay given out until their objects' owner gives
-    /// them back or the session ends: other processes may still read them.
-    pub(crate) arena: Arena,
+    pub(crate) keeper: Keeper,
     pub(crate) processes: BTreeMap<ProcessId, Process>,
     last_process: u32,
     pub(crate) bells: Slots,
@@ -40,10 +39,10 @@ pub struct Node {
 
 impl Node {
     /// A node without processes. The first [`Event`] starts its workers.
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: Setup, table: Table) -> Self {
         Self {
             ledger: Ledger::new(&setup.resources),
-            arena: Arena::new(setup.store_size),
+            keeper: Keeper::new(setup.store_size, table, setup.store_patience),
             processes: BTreeMap::new(),
             last_process: 0,
             bells: Slots::default(),
@@ -70,6 +69,9 @@ impl Node {
         };
         self.last_process += 1;
         let process = ProcessId(self.last_process);
+        if let Some(bell) = bell {
+            self.keeper.on_process(process, bell);
+        }
         self.processes.insert(process, Process::new(pid, kind, bell));
         Ok(Admitted { process, bell: bell.unwrap_or(u32::MAX) })
     }
@@ -80,13 +82,17 @@ impl Node {
             Event::Ready(process) => self.on_ready(process, now, out),
             Event::Message(from, body) => self.on_message(from, body, now, out),
             Event::Ended { process, reason, last_lines } => {
-                self.on_ended(process, &reason, last_lines, out);
+                self.on_ended(process, &reason, last_lines, now, out);
             }
             Event::OutOfMemory { process, reason } => {
                 self.end_process(process, reason, true, out);
             }
             Event::StartFailed { reason } => self.on_start_failed(&reason, now, out),
-            Event::Tick => self.retire_idle_workers(now, out),
+            Event::Tick => {
+                self.retire_idle_workers(now, out);
+                self.keeper.on_tick(now, &mut Counter(out));
+            }
+            Event::Disk(news) => self.on_disk(news, now, out),
         }
         self.schedule(now, out);
         #[cfg(debug_assertions)]
@@ -110,12 +116,14 @@ impl Node {
             Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
             Body::KillActor(actor) => self.on_kill_actor(&actor.actor, out),
             Body::ActorCreated(created) => self.on_actor_created(from, created, out),
-            Body::Allocate(allocate) => self.on_allocate(from, &allocate, out),
-            Body::Free(free) => {
-                for offset in free.offsets {
-                    self.arena.free(offset);
-                }
-            }
+            body @ (Body::Allocate(_)
+            | Body::Free(_)
+            | Body::Unpinned(_)
+            | Body::Fetch(_)
+            | Body::Withdraw(_)
+            | Body::DeathSeen(_)
+            | Body::WantSlab(_)
+            | Body::ReturnSlab(_)) => self.on_store_message(from, body, now, out),
             Body::Query(query) => {
                 let view = self.view(query.request, from);
                 out.send(from, from_node::Body::ClusterView(view));
@@ -164,15 +172,6 @@ impl Node {
             Some(allocation) => self.ledger.take_back_cpus(allocation),
             None => {}
         }
-    }
-
-    fn on_allocate(&mut self, from: ProcessId, allocate: &Allocate, out: &mut impl Outbox) {
-        let (offset, refused) = match self.arena.allocate(allocate.size, from) {
-            Ok(offset) => (offset, String::new()),
-            Err(error) => (0, error.to_string()),
-        };
-        let answer = Allocated { request: allocate.request, offset, refused };
-        out.send(from, from_node::Body::Allocated(answer));
     }
 
     /// Kills a process whose end then has this reason.

@@ -145,10 +145,7 @@ impl Node {
     /// Whether something of a worker's would go with it.
     fn is_needed(&self, id: ProcessId) -> bool {
         let process = &self.processes[&id];
-        !process.actors.is_empty()
-            || !process.leases.is_empty()
-            || !process.pending.is_empty()
-            || self.arena.used_by(id) > 0
+        !process.actors.is_empty() || !process.leases.is_empty() || !process.pending.is_empty()
     }
 
     /// When the next idle worker is to be sent away.

@@ -152,6 +152,6 @@ impl Node {
         let elder = self.schedule.elder.map(|_| self.schedule.passed_at + ASK_AGAIN);
         let retry = self.pool.retry_at;
         let times = warnings.chain(ask).chain(elder).chain(retry);
-        times.chain(self.next_retirement()).min()
+        times.chain(self.next_retirement()).chain(self.keeper.next_wakeup()).min()
     }
 }

@@ -29,7 +29,7 @@ impl Node {
         let of_leases = self.leases.values().map(|lease| &lease.allocation);
         let of_actors = self.actors.values().filter_map(|actor| actor.allocation.as_ref());
         self.ledger.validate(of_leases.chain(of_actors));
-        self.arena.validate();
+        self.keeper.validate();
         self.validate_processes();
         self.validate_work();
     }

@@ -18,6 +18,7 @@ impl Node {
         let workers = self.processes.values().filter(|process| worker(process.role)).count();
         let alive = |stage: Stage| matches!(stage, Stage::Alive(_));
         let actors = self.actors.values().filter(|actor| alive(actor.stage)).count();
+        let store = self.keeper.usage();
         ClusterView {
             request,
             total: self.ledger.total(),
@@ -25,8 +26,13 @@ impl Node {
             node: self.setup.node.0.to_vec(),
             workers: workers as u32,
             actors: actors as u32,
-            store_used: self.arena.used(),
-            store_size: self.arena.size(),
+            store_used: store.used,
+            store_size: store.size,
+            store_objects: store.objects,
+            on_disk: store.on_disk,
+            objects_on_disk: store.objects_on_disk,
+            spilled: store.spilled,
+            restored: store.restored,
             waiting: self.waiting(),
             host: self.setup.host.clone(),
             pid: self.setup.pid,

@@ -217,6 +217,116 @@ impl Owner {
         self.complete(key, Content::from_body(&value.body), out);
     }
 
+    /// Gives an object of ours to another process to own: our reference to it,
+    /// counted once. `contained` as in [`Self::put`]. Until it
+    /// [is settled](Self::is_settled) nobody else may hear of it: its owner
+    /// might not know it yet.
+    pub fn entrust(
+        &mut self,
+        id: ObjectId,
+        to: ProcessId,
+        content: Content,
+        contained: Vec<ObjectKey>,
+        out: &mut impl Outbox,
+    ) -> ObjectKey {
+        if to == self.process {
+            return self.put(id, content, contained);
+        }
+        let mut object = Object::new(id, Some(to));
+        object.named = true;
+        let dead = self.dead.contains(&to);
+        object.registration = if dead { Registration::Unknown } else { Registration::Told };
+        object.content = Some(if dead { owner_died() } else { content });
+        self.stamp += 1;
+        object.stamp = self.stamp;
+        if !contained.is_empty() {
+            // Ours until the new owner has registered with theirs, and after that a
+            // part of the value that we have.
+            object.rare().contained = contained;
+        }
+        let key = self.insert(object);
+        self.by_id.insert(id, key);
+        if !dead {
+            let contained = self.names_of_contained(key);
+            let body = self.content(key).expect("just given").as_body();
+            out.send(to, &Frame::Entrust(id, Value { body, contained }));
+        }
+        key
+    }
+
+    /// Whether the owner of an object knows that we hold it, or can never know.
+    pub fn is_settled(&self, key: ObjectKey) -> bool {
+        self.objects[key.index()].registration != Registration::Told
+    }
+
+    /// Another process made an object for us to own, and holds it.
+    pub fn on_entrusted(
+        &mut self,
+        peer: ProcessId,
+        id: ObjectId,
+        value: Value<'_>,
+        out: &mut impl Outbox,
+    ) {
+        let content = Content::from_body(&value.body);
+        if let Content::Stored { key, .. } = content {
+            out.take_stored(key);
+        }
+        let keys: Vec<ObjectKey> = value.contained.iter().map(|name| self.adopt(*name)).collect();
+        let outer = self.put(id, content, keys.clone());
+        self.name(outer);
+        self.objects[outer.index()].rare().borrowers.push(peer);
+        self.objects[outer.index()].rare().entrusted_by = Some(peer);
+        for inner in keys {
+            if self.register(inner, Some(Settle::Outer(outer)), out) {
+                self.objects[outer.index()].rare().unsettled += 1;
+            }
+        }
+        self.confirm_entrusted(outer, out);
+        self.drop_ref(outer, out);
+    }
+
+    /// Says to whoever entrusted an object to us that it may let go, once
+    /// everything in it is ours to hold.
+    fn confirm_entrusted(&mut self, key: ObjectKey, out: &mut impl Outbox) {
+        let object = &mut self.objects[key.index()];
+        let Some(rare) = &mut object.rare else { return };
+        if rare.unsettled == 0
+            && let Some(peer) = rare.entrusted_by.take()
+        {
+            out.send(peer, &Frame::Borrowed(object.id));
+        }
+    }
+
+    /// Frees an object's value, whoever holds references to it.
+    pub fn free_value(&mut self, key: ObjectKey, out: &mut impl Outbox) {
+        let object = &mut self.objects[key.index()];
+        if let Some(owner) = object.owner {
+            out.send(owner, &Frame::FreeObject(object.id));
+        }
+        // What is not there yet cannot be freed: its task goes on.
+        let Some(content) = &mut object.content else { return };
+        if matches!(content, Content::Failed(_)) {
+            return;
+        }
+        let old = std::mem::replace(content, freed());
+        let ours = object.owner.is_none();
+        let contained = object.rare.as_mut().map(|rare| std::mem::take(&mut rare.contained));
+        self.failures += 1;
+        if let (true, Content::Stored { key, .. }) = (ours, old) {
+            out.free_stored(key);
+        }
+        for inner in contained.unwrap_or_default() {
+            self.drop_ref(inner, out);
+        }
+    }
+
+    /// A borrower wants the value of one of ours freed.
+    pub fn on_free(&mut self, id: ObjectId, out: &mut impl Outbox) {
+        if let Some(key) = self.by_id.get(&id).copied() {
+            self.free_value(key, out);
+        }
+    }
+
     /// Another process holds one of ours.
     pub fn on_borrow(&mut self, peer: ProcessId, id: ObjectId, out: &mut impl Outbox) {
         if let Some(key) = self.by_id.get(&id) {
@@ -279,6 +389,7 @@ impl Owner {
                 }
                 Settle::Outer(outer) => {
                     self.objects[outer.index()].rare().unsettled -= 1;
+                    self.confirm_entrusted(outer, out);
                     self.free_if_unused(outer, out);
                 }
             }
@@ -342,6 +453,10 @@ impl Owner {
 
 fn lost() -> Content {
     Content::failed(FailureCode::ObjectLost, "its owner no longer knows this object")
+}
+
+fn freed() -> Content {
+    Content::failed(FailureCode::ObjectFreed, "its value was freed by internal.free()")
 }
 
 fn owner_died() -> Content {

@@ -1,13 +1,14 @@
 //! Objects, their values and counts.
 //!
 //! An object's count is one number for everything in this process that needs
-//! it: Python references, zero-copy views, tasks that take it as an argument,
-//! objects that contain it, hand-overs to other processes. Other processes that
+//! it: Python references, tasks that take it as an argument, objects that
+//! contain it, hand-overs to other processes. (Zero-copy views do not count:
+//! they hold the bytes, in the store, whatever becomes of the object.) Other processes that
 //! hold it are `borrowers`. It goes when both are gone (O-3).
 
 use std::sync::Arc;
 
-use oxiray_ids::{ObjectId, ProcessId};
+use oxiray_ids::{ObjectId, ProcessId, StoreKey};
 use oxiray_wire::frame::{Body, FailureCode, Frame, RefName, Value};
 use smallvec::SmallVec;
 
@@ -43,10 +44,10 @@ pub struct Failure {
 pub enum Content {
     /// A small value.
     Inline(SmallBytes),
-    /// A large value, in the arena.
+    /// A large value, in the store.
     Stored {
-        /// First byte.
-        offset: u64,
+        /// Its name there.
+        key: StoreKey,
         /// Bytes.
         len: u64,
     },
@@ -59,7 +60,7 @@ impl Content {
     pub fn from_body(body: &Body<'_>) -> Self {
         match *body {
             Body::Inline(bytes) => Content::Inline(SmallBytes::from_slice(bytes)),
-            Body::Stored { offset, len } => Content::Stored { offset, len },
+            Body::Stored { key, len } => Content::Stored { key, len },
             Body::Failed { code, message, data } => Content::Failed(Arc::new(Failure {
                 code,
                 message: message.into(),
@@ -72,7 +73,7 @@ impl Content {
     pub fn as_body(&self) -> Body<'_> {
         match self {
             Content::Inline(bytes) => Body::Inline(bytes),
-            Content::Stored { offset, len } => Body::Stored { offset: *offset, len: *len },
+            Content::Stored { key, len } => Body::Stored { key: *key, len: *len },
             Content::Failed(failure) => {
                 Body::Failed { code: failure.code, message: &failure.message, data: &failure.data }
             }
@@ -115,6 +116,8 @@ pub(crate) struct Rare {
     pub(crate) remote_waiters: Vec<ProcessId>,
     pub(crate) settles: Vec<Settle>,
     pub(crate) unsettled: u32,
+    /// Who entrusted it to us and waits until nothing in it is unsettled.
+    pub(crate) entrusted_by: Option<ProcessId>,
 }
 
 pub(crate) struct Object {
@@ -320,8 +323,8 @@ impl Owner {
                 }
                 Some(_) => {}
                 None => {
-                    if let Some(Content::Stored { offset, .. }) = object.content {
-                        out.free_extent(offset);
+                    if let Some(Content::Stored { key, .. }) = object.content {
+                        out.free_stored(key);
                     }
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ObjectId, ProcessId};
+use oxiray_ids::{ActorId, ObjectId, ProcessId, StoreKey};
 use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
 
@@ -25,8 +25,10 @@ pub trait Outbox {
     fn set_demand(&mut self, shape: u32, requested_total: u64);
     /// Gives a lease back to the node.
     fn return_lease(&mut self, lease: u64);
-    /// Gives an extent of the arena back.
-    fn free_extent(&mut self, offset: u64);
+    /// An object of the store that another process made belongs to us from now on.
+    fn take_stored(&mut self, key: StoreKey);
+    /// An object of the store that belongs to us is not needed any more.
+    fn free_stored(&mut self, key: StoreKey);
     /// A watched object is complete.
     fn object_ready(&mut self, key: ObjectKey);
     /// Asks the control service to make an actor.

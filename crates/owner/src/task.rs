@@ -178,9 +178,6 @@ impl Owner {
             let refs = spec.refs.clone();
             let inner = spec.nested.clone();
             for argument in &refs {
-                if matches!(self.content(*argument), Some(Content::Stored { .. })) {
-                    nested.push(self.name(*argument));
-                }
                 contained.push(self.names_of_contained(*argument));
             }
             nested.extend(inner.iter().map(|key| self.name(*key)));
@@ -228,8 +225,8 @@ impl Owner {
             self.keep_for_borrower(peer, &answer);
             Self::decline_contained(peer, &answer, out);
             for value in &answer.values {
-                if let frame::Body::Stored { offset, .. } = value.body {
-                    out.free_extent(offset);
+                if let frame::Body::Stored { key, .. } = value.body {
+                    out.free_stored(key);
                 }
             }
             return;
@@ -245,7 +242,13 @@ impl Owner {
             Self::decline_contained(peer, &answer, out);
             return;
         }
-        let contents = answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
+        let contents: Vec<Content> =
+            answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
+        for content in &contents {
+            if let Content::Stored { key, .. } = content {
+                out.take_stored(*key);
+            }
+        }
         let contained = self.receive_contained(peer, &answer, out);
         self.leave_place(key, place, Some(answer.ran_ns));
         self.finish(key, contents, contained, out);

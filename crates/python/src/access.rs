@@ -55,14 +55,11 @@ pub(crate) fn wait_for(
 pub(crate) fn value_of<'py>(
     py: Python<'py>,
     session: &Arc<Session>,
-    key: ObjectKey,
     content: &Content,
 ) -> PyResult<Bound<'py, PyAny>> {
     match content {
         Content::Inline(bytes) => values::decode(py, session, Source::Inline(bytes)),
-        Content::Stored { offset, len } => {
-            values::decode(py, session, Source::Stored { key, offset: *offset, len: *len })
-        }
+        Content::Stored { key, .. } => values::decode(py, session, Source::Stored(*key)),
         Content::Failed(failure) => {
             if failure.code as u8 == 0 {
                 let errors = py.import("oxiray._errors")?;
@@ -107,7 +104,7 @@ pub(crate) fn get<'py>(
             return Err(timed_out(py, 1));
         }
         let content = content.expect("complete");
-        return value_of(py, session, key, &content);
+        return value_of(py, session, &content);
     }
     let list = match (refs.cast::<PyList>(), refs.cast::<PyTuple>()) {
         // A copy: the references must stay while we wait, whatever others do to the list.
@@ -144,7 +141,7 @@ pub(crate) fn get<'py>(
         if state.owner.failures() != failures {
             failures = state.owner.failures();
             failed = keys.iter().find_map(|key| match state.owner.content(*key) {
-                Some(failure @ Content::Failed(_)) => Some((*key, failure.clone())),
+                Some(failure @ Content::Failed(_)) => Some(failure.clone()),
                 _ => None,
             });
         }
@@ -153,12 +150,12 @@ pub(crate) fn get<'py>(
     if !session.runtime.look(&mut look) && !wait_for(py, session, deadline, look)? {
         return Err(timed_out(py, keys.len()));
     }
-    if let Some((key, failure)) = failed {
-        return value_of(py, session, key, &failure);
+    if let Some(failure) = failed {
+        return value_of(py, session, &failure);
     }
     let values = PyList::empty(py);
-    for (key, content) in keys.iter().zip(&contents) {
-        values.append(value_of(py, session, *key, content)?)?;
+    for content in &contents {
+        values.append(value_of(py, session, content)?)?;
     }
     Ok(values.into_any())
 }
@@ -212,7 +209,8 @@ pub(crate) fn put(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<ObjectRe
         ));
     }
     let session = session::current(py)?;
-    let (content, contained) = values::encode(&session, value)?;
+    let owner = session.runtime.identity.process;
+    let (content, contained) = values::encode(&session, value, owner)?;
     let id = session.runtime.next_put_id();
     let key = session.runtime.lock().owner.put(id, content, contained);
     Ok(ObjectRef { session, key, id })

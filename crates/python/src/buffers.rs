@@ -6,39 +6,30 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use oxiray_worker::ObjectKey;
+use oxiray_worker::Look;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::session::Session;
-
-/// A read-only view of bytes in the arena. Counts on their object while it lives.
+/// A read-only view of part of an object in the store, which stays in memory
+/// while this lives, whatever becomes of its references.
 #[pyclass(frozen, module = "oxiray")]
-pub(crate) struct ArenaView {
-    session: Arc<Session>,
-    key: ObjectKey,
-    offset: u64,
-    len: u64,
+pub(crate) struct StoreView {
+    look: Arc<Look>,
+    at: usize,
+    len: usize,
 }
 
-impl ArenaView {
-    /// Looks at `len` bytes at `offset`, which are part of object `key`.
-    pub(crate) fn new(session: &Arc<Session>, key: ObjectKey, offset: u64, len: u64) -> Self {
-        session.runtime.lock().owner.add_ref(key);
-        Self { session: session.clone(), key, offset, len }
-    }
-}
-
-impl Drop for ArenaView {
-    fn drop(&mut self) {
-        self.session.release([self.key]);
+impl StoreView {
+    /// Looks at `len` bytes from `at`, which lie within the object.
+    pub(crate) fn new(look: &Arc<Look>, at: usize, len: usize) -> Self {
+        Self { look: look.clone(), at, len }
     }
 }
 
 #[pymethods]
-impl ArenaView {
+impl StoreView {
     /// # Safety
     /// Called by Python with a valid `view`.
     unsafe fn __getbuffer__(
@@ -50,7 +41,7 @@ impl ArenaView {
             return Err(PyBufferError::new_err("objects in the store are read-only"));
         }
         let this = slf.get();
-        let bytes = this.session.runtime.arena.bytes(this.offset, this.len);
+        let bytes = &this.look.bytes()[this.at..this.at + this.len];
         // SAFETY: `view` is Python's to fill; the bytes stay mapped and unchanged
         // while `slf` lives, and the filled view keeps `slf` alive.
         let filled = unsafe {
@@ -67,7 +58,7 @@ impl ArenaView {
     }
 
     fn __len__(&self) -> usize {
-        self.len as usize
+        self.len
     }
 }
 

@@ -140,7 +140,7 @@ impl Worker {
             self.call_function(py, &execution, &task, &mut after)
         };
         let (outcome, values) =
-            match result.and_then(|result| self.encode(py, &task, &name, result)) {
+            match result.and_then(|result| self.encode(py, &execution, &name, result)) {
                 Ok(values) => (Outcome::Done, values),
                 Err(error) => {
                     if self.actor.is_some()
@@ -190,7 +190,7 @@ impl Worker {
             running.name = Some(name.clone());
         }
         let function = loaded.function.bind(py).clone();
-        let result = self.call(py, execution, task, &function);
+        let result = self.call(py, task, &function);
         (name, result)
     }
 
@@ -223,18 +223,17 @@ impl Worker {
             running.function = Some(name.clone());
             running.name = Some(name.clone());
         }
-        let result = self.call(py, execution, task, &method);
+        let result = self.call(py, task, &method);
         (name, result)
     }
 
     fn call<'py>(
         &self,
         py: Python<'py>,
-        execution: &Execution,
         task: &Task<'_>,
         callable: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (args, kwargs) = self.arguments(py, execution, task)?;
+        let (args, kwargs) = self.arguments(py, task)?;
         let result = callable.call(args, kwargs.as_ref());
         if !self.session.is_ours() {
             // A child that the task forked has come back: the task's answer is its parent's.
@@ -246,7 +245,6 @@ impl Worker {
     fn arguments<'py>(
         &self,
         py: Python<'py>,
-        execution: &Execution,
         task: &Task<'_>,
     ) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
         let mut reader = ArgumentReader { rest: task.args };
@@ -254,26 +252,14 @@ impl Worker {
         if positional == 0 && keywords == 0 {
             return Ok((PyTuple::empty(py), None));
         }
-        // Names of stored values come first among what is held, in their order.
-        let mut stored = execution.held().iter();
-        let places: Vec<Option<ObjectKey>> = task
-            .values
-            .iter()
-            .map(|value| match value.body {
-                Body::Stored { .. } => stored.next().copied(),
-                _ => None,
-            })
-            .collect();
         let value = |bytes: &[u8]| -> PyResult<Bound<'py, PyAny>> {
             let source = match bytes.split_first() {
                 Some((&PLACE, index)) => {
                     let index = u32::from_le_bytes(index.try_into().map_err(|_| malformed())?);
                     let index = index as usize;
-                    match (task.values.get(index).map(|value| value.body), places.get(index)) {
-                        (Some(Body::Inline(bytes)), _) => Source::Inline(bytes),
-                        (Some(Body::Stored { offset, len }), Some(Some(key))) => {
-                            Source::Stored { key: *key, offset, len }
-                        }
+                    match task.values.get(index).map(|value| value.body) {
+                        Some(Body::Inline(bytes)) => Source::Inline(bytes),
+                        Some(Body::Stored { key, .. }) => Source::Stored(key),
                         _ => return Err(malformed()),
                     }
                 }
@@ -320,18 +306,20 @@ impl Worker {
     fn encode(
         &self,
         py: Python<'_>,
-        task: &Task<'_>,
+        execution: &Execution,
         name: &str,
         result: Bound<'_, PyAny>,
     ) -> PyResult<Vec<(Content, Vec<ObjectKey>)>> {
-        if task.num_returns == 1 {
-            return Ok(vec![values::encode(&self.session, &result)?]);
+        // Whoever submitted the task owns what it returns.
+        let (owner, count) = (execution.giver, execution.task().num_returns);
+        if count == 1 {
+            return Ok(vec![values::encode(&self.session, &result, owner)?]);
         }
         let hooks = self.hooks.bind(py);
-        let parts = hooks.call_method1("unpack_returns", (result, task.num_returns, name))?;
-        let mut values = Vec::with_capacity(task.num_returns as usize);
+        let parts = hooks.call_method1("unpack_returns", (result, count, name))?;
+        let mut values = Vec::with_capacity(count as usize);
         for part in parts.try_iter()? {
-            match part.and_then(|part| values::encode(&self.session, &part)) {
+            match part.and_then(|part| values::encode(&self.session, &part, owner)) {
                 Ok(value) => values.push(value),
                 Err(error) => {
                     values::discard(&self.session, values);
@@ -433,7 +421,7 @@ impl Worker {
         let task = execution.task();
         let built = self.payload(py, execution.giver, task.function).and_then(|payload| {
             let class = self.hooks.bind(py).call_method1("load_class", (&*payload,))?;
-            self.call(py, &execution, &task, &class)
+            self.call(py, &task, &class)
         });
         drop(task);
         match built {

@@ -29,7 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<submit::RemoteCall>()?;
     module.add_class::<actors::ActorRef>()?;
     module.add_class::<actors::ActorCall>()?;
-    module.add_class::<buffers::ArenaView>()?;
+    module.add_class::<buffers::StoreView>()?;
     let functions = [
         wrap_pyfunction!(access::get, module)?,
         wrap_pyfunction!(access::put, module)?,

@@ -146,7 +146,7 @@ pub(crate) fn shape(resources: BTreeMap<String, f64>) -> PyResult<Shape> {
 
 /// Starts a node service and makes its session the current one.
 #[pyfunction]
-#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace))]
+#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn start(
     py: Python<'_>,
@@ -161,6 +161,9 @@ pub(crate) fn start(
     prestart_workers: u32,
     memory_usage_threshold: f64,
     namespace: String,
+    spill_to: Vec<String>,
+    store_patience_ms: u64,
+    tell_spilling: bool,
 ) -> PyResult<()> {
     let node = NodeConfig {
         resources: amounts(resources)?,
@@ -173,6 +176,9 @@ pub(crate) fn start(
         prestart_workers,
         memory_usage_threshold,
         namespace,
+        spill_to,
+        store_patience_ms,
+        tell_spilling,
     };
     if existing().is_some() {
         return Err(PyRuntimeError::new_err("a session is running already"));

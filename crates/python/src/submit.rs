@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     pub(crate) bytes: SmallBytes,
     pub(crate) refs: SmallVec<[ObjectKey; 2]>,
     pub(crate) nested: SmallVec<[ObjectKey; 1]>,
+    /// Large values among the arguments, by identity, and their places: one that
+    /// is passed twice is put once.
+    large: SmallVec<[(*mut pyo3::ffi::PyObject, u32); 1]>,
 }
 
 impl Drop for Arguments {
@@ -51,6 +54,7 @@ impl Arguments {
             bytes: SmallBytes::new(),
             refs: SmallVec::new(),
             nested: SmallVec::new(),
+            large: SmallVec::new(),
         };
         let keywords = kwargs.map_or(0, |kwargs| kwargs.len());
         this.bytes.extend_from_slice(&(args.len() as u32).to_le_bytes());
@@ -79,8 +83,13 @@ impl Arguments {
             }
             self.session.runtime.lock().owner.add_ref(reference.key);
             self.place(reference.key);
+        } else if let Some(&(_, index)) =
+            self.large.iter().find(|(object, _)| *object == value.as_ptr())
+        {
+            self.refer(index);
         } else if !values::encode_scalar(value, &mut self.bytes)? {
-            let (content, contained) = values::encode(&self.session, value)?;
+            let owner = self.session.runtime.identity.process;
+            let (content, contained) = values::encode(&self.session, value, owner)?;
             match content {
                 Content::Inline(bytes) => {
                     self.bytes.extend_from_slice(&bytes);
@@ -89,6 +98,7 @@ impl Arguments {
                 // Large: an object of its own, which the task reads from the store.
                 content => {
                     let key = self.session.runtime.put(content, contained);
+                    self.large.push((value.as_ptr(), self.refs.len() as u32));
                     self.place(key);
                 }
             }
@@ -99,9 +109,13 @@ impl Arguments {
     }
 
     fn place(&mut self, key: ObjectKey) {
-        self.bytes.push(PLACE);
-        self.bytes.extend_from_slice(&(self.refs.len() as u32).to_le_bytes());
+        self.refer(self.refs.len() as u32);
         self.refs.push(key);
+    }
+
+    fn refer(&mut self, index: u32) {
+        self.bytes.push(PLACE);
+        self.bytes.extend_from_slice(&index.to_le_bytes());
     }
 }
 

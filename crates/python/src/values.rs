@@ -14,12 +14,15 @@
 
 use std::sync::Arc;
 
-use oxiray_worker::{Content, NoRoom, ObjectKey, SmallBytes};
+use oxiray_ids::{ProcessId, StoreKey};
+use oxiray_wire::control::Refused;
+use oxiray_wire::frame::FailureCode;
+use oxiray_worker::{Content, Look, NoRoom, ObjectKey, SmallBytes, Unseen};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyType};
 
-use crate::buffers::{ArenaView, Contiguous};
+use crate::buffers::{Contiguous, StoreView};
 use crate::refs::collecting;
 use crate::session::{Session, engine_error};
 
@@ -50,18 +53,19 @@ enum Encoded {
     Buffers(Vec<u8>, Contiguous, Vec<Contiguous>),
 }
 
-/// Serialises `value`: its content, in the store if it is large, and the
-/// references inside it, each counted once.
+/// Serialises `value`: its content, in the store if it is large, for `owner` to
+/// own; and the references inside it, each counted once.
 pub(crate) fn encode(
     session: &Arc<Session>,
     value: &Bound<'_, PyAny>,
+    owner: ProcessId,
 ) -> PyResult<(Content, Vec<ObjectKey>)> {
     let mut small = SmallBytes::new();
     if encode_scalar(value, &mut small)? {
         return Ok((Content::Inline(small), Vec::new()));
     }
     let (encoded, contained) = collecting(|| prepare(value));
-    match encoded.and_then(|encoded| place(session, value.py(), encoded)) {
+    match encoded.and_then(|encoded| place(session, value.py(), encoded, owner)) {
         Ok(content) => Ok((content, contained)),
         Err(error) => {
             session.runtime.release(contained);
@@ -162,7 +166,12 @@ impl Encoded {
 }
 
 /// Writes a prepared value where it belongs.
-fn place(session: &Arc<Session>, py: Python<'_>, encoded: Encoded) -> PyResult<Content> {
+fn place(
+    session: &Arc<Session>,
+    py: Python<'_>,
+    encoded: Encoded,
+    owner: ProcessId,
+) -> PyResult<Content> {
     let parts = encoded.parts(py)?;
     let len = parts.last().map_or(0, |(at, bytes)| at + bytes.len());
     if len <= INLINE_MAX {
@@ -176,19 +185,43 @@ fn place(session: &Arc<Session>, py: Python<'_>, encoded: Encoded) -> PyResult<C
     let runtime = &session.runtime;
     let mut raised = None;
     let placed = py.detach(|| {
-        let offset = runtime.allocate(len as u64, || raises_signal(&mut raised))?;
-        runtime.arena.prepare(offset, len as u64);
-        for (at, part) in parts {
-            runtime.arena.write(offset + at as u64, part);
-        }
-        Ok(Content::Stored { offset, len: len as u64 })
+        let room = runtime.allocate(len as u64, owner, || raises_signal(&mut raised))?;
+        room.fill(&parts);
+        let (key, len) = room.seal();
+        Ok(Content::Stored { key, len })
     });
     placed.map_err(|no_room| match (no_room, raised) {
         (_, Some(error)) => error,
-        (NoRoom::Refused(reason), None) => engine_error(py, 8, &reason, &[]),
-        (NoRoom::Ended | NoRoom::Interrupted, None) => {
-            engine_error(py, 9, "the session has ended", &[])
+        (NoRoom::Refused(refused), None) => refusal(py, &refused),
+        (NoRoom::Ended | NoRoom::Interrupted, None) => session_ended(py),
+    })
+}
+
+fn refusal(py: Python<'_>, refused: &Refused) -> PyErr {
+    let code = match (refused.out_of_disk, refused.store_full) {
+        (true, _) => FailureCode::OutOfDisk,
+        (false, true) => FailureCode::StoreFull,
+        (false, false) => FailureCode::ObjectLost,
+    };
+    engine_error(py, code as u8, &refused.text, &[])
+}
+
+fn session_ended(py: Python<'_>) -> PyErr {
+    engine_error(py, FailureCode::System as u8, "the session has ended", &[])
+}
+
+/// Looks at an object of the store, wherever it is.
+pub(crate) fn look_at(py: Python<'_>, session: &Session, key: StoreKey) -> PyResult<Arc<Look>> {
+    let mut raised = None;
+    let looked = py.detach(|| session.runtime.look_at(key, || raises_signal(&mut raised)));
+    looked.map(Arc::new).map_err(|unseen| match (unseen, raised) {
+        (_, Some(error)) => error,
+        (Unseen::Refused(refused), None) => refusal(py, &refused),
+        (Unseen::Gone, None) => {
+            let message = "it was freed, or the process that owned it has died";
+            engine_error(py, FailureCode::ObjectLost as u8, message, &[])
         }
+        (Unseen::Ended | Unseen::Interrupted, None) => session_ended(py),
     })
 }
 
@@ -211,8 +244,8 @@ pub(crate) fn discard(session: &Arc<Session>, values: Vec<(Content, Vec<ObjectKe
 pub(crate) enum Source<'a> {
     /// In a message.
     Inline(&'a [u8]),
-    /// In the store, as this object.
-    Stored { key: ObjectKey, offset: u64, len: u64 },
+    /// In the store, under this name.
+    Stored(StoreKey),
 }
 
 /// Makes the Python value of serialised bytes.
@@ -221,9 +254,14 @@ pub(crate) fn decode<'py>(
     session: &Arc<Session>,
     source: Source<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let bytes = match source {
-        Source::Inline(bytes) => bytes,
-        Source::Stored { offset, len, .. } => session.runtime.arena.bytes(offset, len),
+    let look = match source {
+        Source::Inline(_) => None,
+        Source::Stored(key) => Some(look_at(py, session, key)?),
+    };
+    let bytes = match (&source, &look) {
+        (Source::Inline(bytes), _) => bytes,
+        (_, Some(look)) => look.bytes(),
+        (_, None) => unreachable!("what is stored is looked at"),
     };
     let (tag, rest) = bytes.split_first().ok_or_else(|| damaged(py))?;
     let eight = || rest.try_into().map_err(|_| damaged(py));
@@ -239,7 +277,7 @@ pub(crate) fn decode<'py>(
         }
         BYTES => PyBytes::new(py, rest).into_any(),
         PICKLE => {
-            let pickle = part(py, session, &source, bytes, 1, rest.len())?;
+            let pickle = part(py, look.as_ref(), bytes, 1, rest.len())?;
             loads(py)?.call1((pickle, py.None()))?
         }
         PICKLE_BUFFERS => {
@@ -251,10 +289,10 @@ pub(crate) fn decode<'py>(
             let buffers = PyList::empty(py);
             for index in 0..count {
                 let (at, len) = (word(24 + 16 * index)?, word(32 + 16 * index)?);
-                buffers.append(part(py, session, &source, bytes, at, len)?)?;
+                buffers.append(part(py, look.as_ref(), bytes, at, len)?)?;
             }
             let start = 24 + 16 * count;
-            let pickle = part(py, session, &source, bytes, start, pickle_len)?;
+            let pickle = part(py, look.as_ref(), bytes, start, pickle_len)?;
             loads(py)?.call1((pickle, buffers))?
         }
         _ => return Err(damaged(py)),
@@ -265,19 +303,15 @@ pub(crate) fn decode<'py>(
 /// is in the store, a copy where it is not.
 fn part<'py>(
     py: Python<'py>,
-    session: &Arc<Session>,
-    source: &Source<'_>,
+    look: Option<&Arc<Look>>,
     bytes: &[u8],
     at: usize,
     len: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let part = at.checked_add(len).and_then(|end| bytes.get(at..end)).ok_or_else(|| damaged(py))?;
-    Ok(match source {
-        Source::Inline(_) => PyBytes::new(py, part).into_any(),
-        Source::Stored { key, offset, .. } => {
-            let view = ArenaView::new(session, *key, offset + at as u64, len as u64);
-            Bound::new(py, view)?.into_any()
-        }
+    Ok(match look {
+        None => PyBytes::new(py, part).into_any(),
+        Some(look) => Bound::new(py, StoreView::new(look, at, len))?.into_any(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Which bytes of the arena are given out, and to whom.
+//! Which bytes of an arena are given out: the node's, or a slab that a process carves.
 //!
 //! Free extents are kept by offset, to merge neighbours, and by size, to find
 //! the smallest that is large enough. The smallest and then lowest extent is
@@ -15,7 +15,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use oxiray_ids::ProcessId;
 
 /// Every extent starts at, and is as long as, a multiple of this.
 pub const ALIGNMENT: u64 = 64;
@@ -48,18 +47,13 @@ pub enum ArenaError {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Extent {
-    len: u64,
-    owner: ProcessId,
-}
-
 /// The arena's bookkeeping; see the module documentation.
 #[derive(Debug)]
 pub struct Arena {
     size: u64,
     used: u64,
-    given: HashMap<u64, Extent>,
+    /// Offset to length.
+    given: HashMap<u64, u64>,
     /// Offset to length.
     free: BTreeMap<u64, u64>,
     /// Length and offset of the same extents.
@@ -93,17 +87,27 @@ impl Arena {
         self.used
     }
 
-    /// Bytes that `owner` asked for and nobody has given back.
-    pub fn used_by(&self, owner: ProcessId) -> u64 {
-        self.given.values().filter(|extent| extent.owner == owner).map(|extent| extent.len).sum()
+    /// Whether `size` bytes could be given out now.
+    pub fn fits(&self, size: u64) -> bool {
+        self.free_by_len.last().is_some_and(|&(len, _)| len >= rounded(size))
+    }
+
+    /// Whether the extent at `offset` is given out.
+    pub fn is_given(&self, offset: u64) -> bool {
+        self.given.contains_key(&offset)
+    }
+
+    /// How many extents are given out.
+    pub fn given_count(&self) -> usize {
+        self.given.len()
     }
 
     /// Gives out `size` bytes; the offset is [`ALIGNMENT`]-aligned.
-    pub fn allocate(&mut self, size: u64, owner: ProcessId) -> Result<u64, ArenaError> {
+    pub fn allocate(&mut self, size: u64) -> Result<u64, ArenaError> {
         if size > self.size {
             return Err(ArenaError::LargerThanStore { size, capacity: self.size });
         }
-        let len = size.max(1).next_multiple_of(ALIGNMENT);
+        let len = rounded(size);
         let Some(&(free_len, offset)) = self.free_by_len.range((len, 0)..).next() else {
             let largest = self.free_by_len.last().map_or(0, |&(len, _)| len);
             let (used, capacity) = (self.used, self.size);
@@ -114,18 +118,18 @@ impl Arena {
             self.insert_free(offset + len, free_len - len);
         }
         self.used += len;
-        self.given.insert(offset, Extent { len, owner });
+        self.given.insert(offset, len);
         Ok(offset)
     }
 
     /// Takes back the extent at `offset`. False when none was given out there,
     /// which a process that gives back twice can bring about: nothing changes then.
     pub fn free(&mut self, offset: u64) -> bool {
-        let Some(extent) = self.given.remove(&offset) else {
+        let Some(given) = self.given.remove(&offset) else {
             return false;
         };
-        self.used -= extent.len;
-        let (mut start, mut len) = (offset, extent.len);
+        self.used -= given;
+        let (mut start, mut len) = (offset, given);
         if let Some((&before, &before_len)) = self.free.range(..offset).next_back()
             && before + before_len == offset
         {
@@ -133,21 +137,12 @@ impl Arena {
             start = before;
             len += before_len;
         }
-        if let Some(&after_len) = self.free.get(&(offset + extent.len)) {
-            self.remove_free(offset + extent.len, after_len);
+        if let Some(&after_len) = self.free.get(&(offset + given)) {
+            self.remove_free(offset + given, after_len);
             len += after_len;
         }
         self.insert_free(start, len);
         true
-    }
-
-    /// Takes back everything that `owner` asked for.
-    pub fn release_process(&mut self, owner: ProcessId) {
-        let theirs = self.given.iter().filter(|(_, extent)| extent.owner == owner);
-        let offsets: Vec<u64> = theirs.map(|(&offset, _)| offset).collect();
-        for offset in offsets {
-            self.free(offset);
-        }
     }
 
     fn insert_free(&mut self, offset: u64, len: u64) {
@@ -162,7 +157,7 @@ impl Arena {
 
     /// Panics when an invariant of the module documentation does not hold.
     pub fn validate(&self) {
-        let given = self.given.iter().map(|(&offset, extent)| (offset, extent.len, false));
+        let given = self.given.iter().map(|(&offset, &len)| (offset, len, false));
         let free = self.free.iter().map(|(&offset, &len)| (offset, len, true));
         let mut extents: Vec<_> = given.chain(free).collect();
         extents.sort_unstable();
@@ -176,8 +171,12 @@ impl Arena {
         assert_eq!(end, self.size, "A-1: the arena is not covered");
         let by_len: BTreeSet<_> = self.free.iter().map(|(&offset, &len)| (len, offset)).collect();
         assert_eq!(by_len, self.free_by_len, "both indexes name the same extents");
-        assert_eq!(self.used, self.given.values().map(|extent| extent.len).sum(), "A-4");
+        assert_eq!(self.used, self.given.values().sum(), "A-4");
     }
+}
+
+fn rounded(size: u64) -> u64 {
+    size.max(1).next_multiple_of(ALIGNMENT)
 }
 
 #[cfg(test)]
@@ -186,35 +185,31 @@ mod tests {
 
     use super::*;
 
-    const OWNER: ProcessId = ProcessId(1);
-
     #[test]
     fn what_never_fits_is_told_from_what_does_not_fit_now() {
         let mut arena = Arena::new(1024);
-        let error = arena.allocate(1025, OWNER).unwrap_err();
+        let error = arena.allocate(1025).unwrap_err();
         assert_eq!(error, ArenaError::LargerThanStore { size: 1025, capacity: 1024 });
-        let whole = arena.allocate(1024, OWNER).unwrap();
-        let error = arena.allocate(0, OWNER).unwrap_err();
+        let whole = arena.allocate(1024).unwrap();
+        let error = arena.allocate(0).unwrap_err();
         assert!(matches!(error, ArenaError::FullNow { used: 1024, largest: 0, .. }));
         assert!(arena.free(whole));
         assert!(!arena.free(whole), "giving back twice changes nothing");
-        assert_eq!(arena.allocate(1000, OWNER), Ok(0), "the warm extent is used again");
+        assert_eq!(arena.allocate(1000), Ok(0), "the warm extent is used again");
     }
 
     #[derive(Clone, Debug)]
     enum Step {
-        Allocate { size: u64, owner: u32 },
+        Allocate { size: u64 },
         Free { pick: usize },
         Wrong { offset: u64 },
-        ReleaseProcess { owner: u32 },
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            6 => (0..5000u64, 0..4u32).prop_map(|(size, owner)| Step::Allocate { size, owner }),
+            6 => (0..5000u64).prop_map(|size| Step::Allocate { size }),
             4 => any::<usize>().prop_map(|pick| Step::Free { pick }),
             1 => any::<u64>().prop_map(|offset| Step::Wrong { offset }),
-            1 => (0..4u32).prop_map(|owner| Step::ReleaseProcess { owner }),
         ]
     }
 
@@ -223,17 +218,20 @@ mod tests {
         #[test]
         fn agrees_with_a_plain_list(steps in prop::collection::vec(step(), 0..200)) {
             let mut arena = Arena::new(64 * 1024);
-            let mut model: Vec<(u64, u64, u32)> = Vec::new();
+            let mut model: Vec<(u64, u64)> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Allocate { size, owner } => {
-                        if let Ok(offset) = arena.allocate(size, ProcessId(owner)) {
+                    Step::Allocate { size } => {
+                        let fits = arena.fits(size);
+                        let allocated = arena.allocate(size);
+                        prop_assert_eq!(fits, allocated.is_ok());
+                        if let Ok(offset) = allocated {
                             prop_assert_eq!(offset % ALIGNMENT, 0);
                             prop_assert!(offset + size <= arena.size());
-                            for &(other, len, _) in &model {
+                            for &(other, len) in &model {
                                 prop_assert!(offset + size.max(1) <= other || other + len <= offset);
                             }
-                            model.push((offset, size.max(1), owner));
+                            model.push((offset, size.max(1)));
                         }
                     }
                     Step::Free { pick } => {
@@ -247,11 +245,6 @@ mod tests {
                             prop_assert!(!arena.free(offset));
                         }
                     }
-                    Step::ReleaseProcess { owner } => {
-                        model.retain(|&(.., other)| other != owner);
-                        arena.release_process(ProcessId(owner));
-                        prop_assert_eq!(arena.used_by(ProcessId(owner)), 0);
-                    }
                 }
                 arena.validate();
             }
@@ -260,7 +253,7 @@ mod tests {
             }
             arena.validate();
             prop_assert_eq!(arena.used(), 0);
-            prop_assert_eq!(arena.allocate(arena.size(), OWNER), Ok(0));
+            prop_assert_eq!(arena.allocate(arena.size()), Ok(0));
         }
     }
 }

@@ -71,6 +71,15 @@ pub struct NodeConfig {
     /// Namespace of the driver.
     #[prost(string, tag = "10")]
     pub namespace: String,
+    /// Where objects go when the store is full: directories, or one URL. Empty: into the session's.
+    #[prost(string, repeated, tag = "11")]
+    pub spill_to: Vec<String>,
+    /// How long creators wait for memory while nothing moves, in milliseconds.
+    #[prost(uint64, tag = "12")]
+    pub store_patience_ms: u64,
+    /// Whether the driver hears of spilling.
+    #[prost(bool, tag = "13")]
+    pub tell_spilling: bool,
 }
 
 /// What kind of process registers.
@@ -100,7 +109,7 @@ pub struct Register {
     pub config: Option<NodeConfig>,
 }
 
-/// Answer to [`Register`], with descriptors: the bells, the arena.
+/// Answer to [`Register`], with descriptors: the bells, the arena, its table.
 #[derive(Clone, PartialEq, Message)]
 pub struct Registered {
     /// This process's number. Also its place among the bells.
@@ -333,6 +342,9 @@ pub struct Allocate {
     /// Bytes.
     #[prost(uint64, tag = "2")]
     pub size: u64,
+    /// Process number of whom the object will belong to.
+    #[prost(uint32, tag = "3")]
+    pub owner: u32,
 }
 
 /// Answer to [`Allocate`].
@@ -344,17 +356,81 @@ pub struct Allocated {
     /// Where, 64-byte aligned.
     #[prost(uint64, tag = "2")]
     pub offset: u64,
-    /// Why not, in words; empty when there was room.
-    #[prost(string, tag = "3")]
-    pub refused: String,
+    /// Names the object.
+    #[prost(uint64, tag = "3")]
+    pub key: u64,
+    /// Why not, if so.
+    #[prost(message, optional, tag = "4")]
+    pub refused: Option<Refused>,
 }
 
-/// Gives extents of the arena back.
+/// Why there is no memory, or no object.
 #[derive(Clone, PartialEq, Message)]
-pub struct Free {
-    /// Their offsets.
+pub struct Refused {
+    /// In words, with the remedy.
+    #[prost(string, tag = "1")]
+    pub text: String,
+    /// The disk is full, too.
+    #[prost(bool, tag = "2")]
+    pub out_of_disk: bool,
+    /// Waiting for memory was of no use; otherwise the object is lost.
+    #[prost(bool, tag = "3")]
+    pub store_full: bool,
+}
+
+/// Asks for, or grants, memory to carve small objects from.
+#[derive(Clone, PartialEq, Message)]
+pub struct Slab {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// First byte in the arena.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// Bytes. In a request, of the smallest object; in an answer, 0 is no.
+    #[prost(uint64, tag = "3")]
+    pub len: u64,
+    /// Names for objects in it.
+    #[prost(uint64, repeated, tag = "4")]
+    pub keys: Vec<u64>,
+}
+
+/// Wants an object that is on disk to be in memory.
+#[derive(Clone, PartialEq, Message)]
+pub struct Fetch {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// The object.
+    #[prost(uint64, tag = "2")]
+    pub key: u64,
+}
+
+/// Answer to [`Fetch`].
+#[derive(Clone, PartialEq, Message)]
+pub struct Fetched {
+    /// As in [`Fetch`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Why it will not be, if so.
+    #[prost(message, optional, tag = "2")]
+    pub refused: Option<Refused>,
+}
+
+/// Names objects of the store: their keys, or their slots.
+#[derive(Clone, PartialEq, Message)]
+pub struct Stored {
+    /// Keys of objects, or slots of the table.
     #[prost(uint64, repeated, tag = "1")]
-    pub offsets: Vec<u64>,
+    pub keys: Vec<u64>,
+}
+
+/// A request is no longer waited for.
+#[derive(Clone, PartialEq, Message)]
+pub struct Withdraw {
+    /// Its name.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
 }
 
 /// What a [`Query`] is about.
@@ -415,6 +491,21 @@ pub struct ClusterView {
     /// What the asking worker's task or actor holds.
     #[prost(message, repeated, tag = "12")]
     pub held: Vec<Amount>,
+    /// Objects of the store, in memory or on disk.
+    #[prost(uint64, tag = "13")]
+    pub store_objects: u64,
+    /// Bytes that are on disk now.
+    #[prost(uint64, tag = "14")]
+    pub on_disk: u64,
+    /// Objects that are on disk now.
+    #[prost(uint64, tag = "15")]
+    pub objects_on_disk: u64,
+    /// Bytes written to disk so far.
+    #[prost(uint64, tag = "16")]
+    pub spilled: u64,
+    /// Bytes read back from disk so far.
+    #[prost(uint64, tag = "17")]
+    pub restored: u64,
 }
 
 /// Lines that a worker printed.
@@ -446,7 +537,10 @@ pub struct Text {
 #[derive(Clone, PartialEq, Message)]
 pub struct ToNode {
     /// Which message.
-    #[prost(oneof = "to_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15")]
+    #[prost(
+        oneof = "to_node::Body",
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21"
+    )]
     pub body: Option<to_node::Body>,
 }
 
@@ -490,9 +584,9 @@ pub mod to_node {
         /// Wants room in the arena.
         #[prost(message, tag = "11")]
         Allocate(Allocate),
-        /// Gives room back.
+        /// Objects are no longer needed by their owner: keys.
         #[prost(message, tag = "12")]
-        Free(Free),
+        Free(Stored),
         /// A question.
         #[prost(message, tag = "13")]
         Query(Query),
@@ -502,6 +596,24 @@ pub mod to_node {
         /// The driver leaves: end everything; answered with `Stopped` when all output was sent.
         #[prost(message, tag = "15")]
         Stop(Empty),
+        /// This process no longer looks at doomed objects: slots.
+        #[prost(message, tag = "16")]
+        Unpinned(Stored),
+        /// Wants an object to be in memory.
+        #[prost(message, tag = "17")]
+        Fetch(Fetch),
+        /// A request for memory is no longer waited for.
+        #[prost(message, tag = "18")]
+        Withdraw(Withdraw),
+        /// Everything that a dead process had sent has been read.
+        #[prost(message, tag = "19")]
+        DeathSeen(Peer),
+        /// Wants memory for small objects.
+        #[prost(message, tag = "20")]
+        WantSlab(Slab),
+        /// Gives an empty slab back.
+        #[prost(message, tag = "21")]
+        ReturnSlab(Slab),
     }
 }
 
@@ -509,7 +621,7 @@ pub mod to_node {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromNode {
     /// Which message.
-    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14")]
+    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17")]
     pub body: Option<from_node::Body>,
 }
 
@@ -520,7 +632,7 @@ pub mod from_node {
     /// From a node service to a process.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Body {
-        /// Answer to `Register`; descriptors: bells, arena.
+        /// Answer to `Register`; descriptors: bells, arena, table.
         #[prost(message, tag = "1")]
         Registered(Registered),
         /// A lease.
@@ -562,6 +674,15 @@ pub mod from_node {
         /// To the driver: the workers that are started in advance are there.
         #[prost(message, tag = "14")]
         Warm(Empty),
+        /// Answer to `Fetch`.
+        #[prost(message, tag = "15")]
+        Fetched(Fetched),
+        /// Answer to `WantSlab`.
+        #[prost(message, tag = "16")]
+        SlabGranted(Slab),
+        /// Memory is short: give empty slabs back.
+        #[prost(message, tag = "17")]
+        Trim(Empty),
     }
 }
 

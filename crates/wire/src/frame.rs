@@ -5,7 +5,7 @@
 //! nothing in proportion to a claimed length. Encoding appends to a buffer
 //! that the caller uses again.
 
-use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
+use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, StoreKey, TaskId};
 
 mod codec;
 #[cfg(test)]
@@ -45,6 +45,10 @@ pub enum FailureCode {
     System = 9,
     /// Its actor's constructor raised; `data` is the exception.
     ActorCreation = 10,
+    /// It was freed by `internal.free`.
+    ObjectFreed = 14,
+    /// Neither the store nor the disk has room for it.
+    OutOfDisk = 16,
 }
 
 impl FailureCode {
@@ -57,6 +61,8 @@ impl FailureCode {
             OwnerDied,
             ObjectLost,
             OutOfMemory,
+            ObjectFreed,
+            OutOfDisk,
             StoreFull,
             System,
             ActorCreation,
@@ -71,10 +77,10 @@ impl FailureCode {
 pub enum Body<'a> {
     /// Serialised, here.
     Inline(&'a [u8]),
-    /// Serialised, in the arena.
+    /// Serialised, in the store.
     Stored {
-        /// First byte.
-        offset: u64,
+        /// Its name there.
+        key: StoreKey,
         /// Bytes.
         len: u64,
     },
@@ -184,6 +190,10 @@ pub enum Frame<'a> {
     Constructor(ActorId, &'a [u8]),
     /// Owner to actor: nobody holds a handle any more; end when idle.
     ActorUnreferenced(ActorId),
+    /// To the owner: free this, whoever holds it.
+    FreeObject(ObjectId),
+    /// Own this from now on; I hold a reference to it. Answered with `Borrowed`.
+    Entrust(ObjectId, Value<'a>),
 }
 
 const TASK: u8 = 1;
@@ -202,6 +212,8 @@ const UNBLOCKED: u8 = 13;
 const ACTOR_UNREFERENCED: u8 = 14;
 const WANT_CONSTRUCTOR: u8 = 15;
 const CONSTRUCTOR: u8 = 16;
+const FREE_OBJECT: u8 = 17;
+const ENTRUST: u8 = 18;
 
 impl<'a> Frame<'a> {
     /// Appends this frame to `out`.
@@ -214,6 +226,11 @@ impl<'a> Frame<'a> {
                 writer.kind_and(OBJECT, &id.0);
                 writer.value(value);
             }
+            Frame::Entrust(id, value) => {
+                writer.kind_and(ENTRUST, &id.0);
+                writer.value(value);
+            }
+            Frame::FreeObject(id) => writer.kind_and(FREE_OBJECT, &id.0),
             Frame::WantObject(id) => writer.kind_and(WANT_OBJECT, &id.0),
             Frame::Borrow(id) => writer.kind_and(BORROW, &id.0),
             Frame::Borrowed(id) => writer.kind_and(BORROWED, &id.0),
@@ -256,6 +273,8 @@ impl<'a> Frame<'a> {
             ACTOR_UNREFERENCED => Frame::ActorUnreferenced(ActorId(reader.array()?)),
             WANT_CONSTRUCTOR => Frame::WantConstructor(ActorId(reader.array()?)),
             CONSTRUCTOR => Frame::Constructor(ActorId(reader.array()?), reader.rest()),
+            FREE_OBJECT => Frame::FreeObject(ObjectId(reader.array()?)),
+            ENTRUST => Frame::Entrust(ObjectId(reader.array()?), reader.value()?),
             kind => return Err(DecodeError::UnknownKind(kind)),
         };
         reader.finish()?;

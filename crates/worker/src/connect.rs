@@ -20,13 +20,13 @@ use oxiray_wire::control::{
 };
 use prost::Message;
 
-use crate::arena::Arena;
 use crate::control;
 use crate::events::EventLog;
 use crate::executor::Executor;
 use crate::io::Io;
 use crate::pump;
 use crate::runtime::{Identity, Runtime};
+use crate::store::Store;
 
 /// Descriptor at which the node service finds its driver.
 const DRIVER_FD: i32 = 3;
@@ -156,7 +156,7 @@ fn build(
     is_driver: bool,
 ) -> Result<Runtime, StartError> {
     let bad = || StartError::Refused("it answered something else than expected".to_owned());
-    let [bells, arena] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| bad())?;
+    let [bells, arena, table] = <[OwnedFd; 3]>::try_from(fds).map_err(|_| bad())?;
     let bells = Bells::map(bells)?;
     let bell = bells.bell(registered.bell);
     bell.reset();
@@ -169,12 +169,19 @@ fn build(
         preload: registered.preload,
         session_dir: registered.session_dir,
     };
-    let arena = Arena::map(arena, registered.store_size)?;
+    let store = Store::map(
+        arena,
+        table,
+        registered.store_size,
+        identity.process,
+        registered.bell,
+        socket.try_clone()?,
+    )?;
     let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)));
     Ok(Runtime::new(
-        Io::new(socket, identity.process, bells, bell.clone()),
+        Io::new(socket, identity.process, bells, bell.clone(), store.clone()),
         bell,
-        arena,
+        store,
         identity,
         executor,
     ))

@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, ProcessId, StoreKey};
 use oxiray_owner::ActorEnd;
+use oxiray_store::Miss;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
-    ActorPhase, ActorState, Allocate, ClusterView, Free, FromNode, ProcessDied, Query, Topic,
-    from_node, to_node,
+    self, ActorPhase, ActorState, Allocate, ClusterView, Fetch, FromNode, ProcessDied, Query,
+    Refused, Slab, Topic, Withdraw, from_node, to_node,
 };
 use parking_lot::{Condvar, Mutex};
 use prost::Message;
 
 use crate::runtime::{Runtime, State};
+use crate::store::{Look, Room};
 
 /// Something for the driver's terminal.
 #[derive(Clone, Debug)]
@@ -107,7 +109,9 @@ impl Logs {
 }
 
 enum Reply {
-    Extent(Result<u64, String>),
+    Room(Result<Room, Refused>),
+    Fetched(Result<(), Refused>),
+    Slab,
     View(Box<ClusterView>),
 }
 
@@ -132,33 +136,45 @@ enum Unanswered {
     Interrupted,
 }
 
-/// Why there is no room in the arena.
+/// Why there is no room in the store.
 #[derive(Debug)]
 pub enum NoRoom {
     /// The node service says why.
-    Refused(String),
+    Refused(Refused),
     /// The session is over.
     Ended,
     /// The caller's check said so.
     Interrupted,
 }
 
+/// Why an object of the store cannot be looked at.
+#[derive(Debug)]
+pub enum Unseen {
+    /// It was freed, or its owner died.
+    Gone,
+    /// The node service says why.
+    Refused(Refused),
+    /// The session is over.
+    Ended,
+    /// The caller's check said so.
+    Interrupted,
+}
+
+/// Smaller objects are not in the store: they travel inside messages.
+pub const SMALLEST_STORED: u64 = 100 << 10;
+
 /// How often a caller that waits for the node service looks at signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Replies {
-    /// Takes in an answer. An extent that nobody waits for any more comes back.
-    fn put(&self, request: u64, reply: Reply) -> Option<u64> {
+    /// Takes in an answer. One that nobody waits for any more is dropped; room
+    /// that is in it then goes back.
+    fn put(&self, request: u64, reply: Reply) {
         let mut arrived = self.arrived.lock();
-        if arrived.abandoned.remove(&request) {
-            return match reply {
-                Reply::Extent(extent) => extent.ok(),
-                Reply::View(_) => None,
-            };
+        if !arrived.abandoned.remove(&request) {
+            arrived.replies.insert(request, reply);
+            self.changed.notify_all();
         }
-        arrived.replies.insert(request, reply);
-        self.changed.notify_all();
-        None
     }
 
     fn close(&self) {
@@ -189,23 +205,80 @@ impl Replies {
 }
 
 impl Runtime {
-    /// Room for `size` bytes in the arena. `interrupted` is asked now and then.
-    pub fn allocate(&self, size: u64, interrupted: impl FnMut() -> bool) -> Result<u64, NoRoom> {
+    /// Asks the node service, and sleeps until it has answered.
+    fn ask(
+        &self,
+        question: impl FnOnce(u64) -> to_node::Body,
+        interrupted: impl FnMut() -> bool,
+    ) -> Result<Reply, Unanswered> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
-        self.lock().io.tell_node(to_node::Body::Allocate(Allocate { request, size }));
-        match self.replies.take(request, interrupted) {
-            Ok(Reply::Extent(extent)) => extent.map_err(NoRoom::Refused),
-            Ok(Reply::View(_)) | Err(Unanswered::Ended) => Err(NoRoom::Ended),
+        self.lock().io.tell_node(question(request));
+        let reply = self.replies.take(request, interrupted);
+        if let Err(Unanswered::Interrupted) = reply {
+            self.lock().io.tell_node(to_node::Body::Withdraw(Withdraw { request }));
+        }
+        reply
+    }
+
+    /// Room for an object of `size` bytes that will belong to `owner`.
+    /// `interrupted` is asked now and then.
+    pub fn allocate(
+        &self,
+        size: u64,
+        owner: ProcessId,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Room, NoRoom> {
+        if let Some(room) = self.store.carve(size, owner) {
+            return Ok(room);
+        }
+        if self.store.wants_slab(size) {
+            let len = SMALLEST_STORED;
+            let question =
+                |request| to_node::Body::WantSlab(Slab { request, len, ..Slab::default() });
+            match self.ask(question, &mut interrupted) {
+                Ok(_) => {}
+                Err(Unanswered::Ended) => return Err(NoRoom::Ended),
+                Err(Unanswered::Interrupted) => return Err(NoRoom::Interrupted),
+            }
+            if let Some(room) = self.store.carve(size, owner) {
+                return Ok(room);
+            }
+        }
+        let owner = owner.0;
+        let question = |request| to_node::Body::Allocate(Allocate { request, size, owner });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Room(room)) => room.map_err(NoRoom::Refused),
+            Ok(_) | Err(Unanswered::Ended) => Err(NoRoom::Ended),
             Err(Unanswered::Interrupted) => Err(NoRoom::Interrupted),
+        }
+    }
+
+    /// Looks at an object of the store; brings it back from disk if it is there.
+    pub fn look_at(
+        &self,
+        key: StoreKey,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Look, Unseen> {
+        loop {
+            match self.store.look(key) {
+                Ok(look) => return Ok(look),
+                Err(Miss::Gone) => return Err(Unseen::Gone),
+                Err(Miss::Away) => {}
+            }
+            let question = |request| to_node::Body::Fetch(Fetch { request, key: key.0 });
+            match self.ask(question, &mut interrupted) {
+                Ok(Reply::Fetched(Ok(()))) => {}
+                Ok(Reply::Fetched(Err(refused))) => return Err(Unseen::Refused(refused)),
+                Ok(_) | Err(Unanswered::Ended) => return Err(Unseen::Ended),
+                Err(Unanswered::Interrupted) => return Err(Unseen::Interrupted),
+            }
         }
     }
 
     /// The cluster as it is now; `None` if the session ended or `interrupted` said so.
     pub fn cluster_view(&self, interrupted: impl FnMut() -> bool) -> Option<ClusterView> {
-        let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
         let topic = Topic::Cluster as i32;
-        self.lock().io.tell_node(to_node::Body::Query(Query { request, topic }));
-        match self.replies.take(request, interrupted) {
+        match self.ask(|request| to_node::Body::Query(Query { request, topic }), interrupted) {
             Ok(Reply::View(view)) => Some(*view),
             _ => None,
         }
@@ -256,20 +329,24 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
     use from_node::Body;
     match body {
         Body::Allocated(allocated) => {
-            let extent = match allocated.refused.is_empty() {
-                true => Ok(allocated.offset),
-                false => Err(allocated.refused),
+            let room = match allocated.refused {
+                None => Ok(runtime.store.granted(StoreKey(allocated.key))),
+                Some(refused) => Err(refused),
             };
-            let unwanted = runtime.replies.put(allocated.request, Reply::Extent(extent));
-            if let Some(offset) = unwanted {
-                let free = to_node::Body::Free(Free { offsets: vec![offset] });
-                runtime.lock().io.tell_node(free);
-            }
-            return;
+            return runtime.replies.put(allocated.request, Reply::Room(room));
         }
+        Body::Fetched(fetched) => {
+            let answer = fetched.refused.map_or(Ok(()), Err);
+            return runtime.replies.put(fetched.request, Reply::Fetched(answer));
+        }
+        Body::SlabGranted(slab) => {
+            let request = slab.request;
+            runtime.store.on_slab(slab);
+            return runtime.replies.put(request, Reply::Slab);
+        }
+        Body::Trim(_) => return runtime.store.trim(),
         Body::ClusterView(view) => {
-            runtime.replies.put(view.request, Reply::View(Box::new(view)));
-            return;
+            return runtime.replies.put(view.request, Reply::View(Box::new(view)));
         }
         Body::Log(log) => {
             return runtime.logs.push(LogItem {
@@ -337,6 +414,9 @@ fn on_process_died(state: &mut State, died: &ProcessDied) {
     }
     state.owner.on_process_died(peer, died.out_of_memory, message.trim_end(), &mut state.io);
     state.io.forget_link(peer);
+    state.io.store.on_process_died(peer);
+    // What it made for us and we have not heard of now we never will.
+    state.io.tell_node(to_node::Body::DeathSeen(control::Peer { process: died.process }));
 }
 
 fn on_actor_state(state: &mut State, message: ActorState) {

@@ -6,16 +6,19 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, ProcessId, StoreKey};
 use oxiray_owner::{ObjectKey, Outbox};
 use oxiray_sys::{cpu, packet};
 use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
 use oxiray_wire::frame::{self, Frame};
 use prost::Message;
+
+use crate::store::Store;
 
 /// First byte of a piece that more pieces follow, and of the last piece.
 const PIECE: u8 = 0xfe;
@@ -83,6 +86,7 @@ pub struct Io {
     scratch: Vec<u8>,
     shapes: Vec<Shape>,
     freed: Vec<u64>,
+    pub(crate) store: Arc<Store>,
     /// Whether this process takes turns with those it calls.
     takes_turns: bool,
     /// Objects whose completion somebody asked to hear of.
@@ -94,12 +98,19 @@ pub struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(control: OwnedFd, process: ProcessId, bells: Bells, bell: Bell) -> Self {
+    pub(crate) fn new(
+        control: OwnedFd,
+        process: ProcessId,
+        bells: Bells,
+        bell: Bell,
+        store: Arc<Store>,
+    ) -> Self {
         Self {
             control,
             bells,
             bell,
             process,
+            store,
             loopback: Inbox::default(),
             peers: HashMap::default(),
             by_bit: HashMap::default(),
@@ -305,9 +316,9 @@ impl Io {
             }
         }
         if !self.freed.is_empty() {
-            let offsets = std::mem::take(&mut self.freed);
-            for chunk in offsets.chunks(4096) {
-                self.tell_node(to_node::Body::Free(control::Free { offsets: chunk.to_vec() }));
+            let keys = std::mem::take(&mut self.freed);
+            for chunk in keys.chunks(4096) {
+                self.tell_node(to_node::Body::Free(control::Stored { keys: chunk.to_vec() }));
             }
         }
     }
@@ -349,8 +360,14 @@ impl Outbox for Io {
         self.tell_node(to_node::Body::ReturnLease(control::Lease { lease }));
     }
 
-    fn free_extent(&mut self, offset: u64) {
-        self.freed.push(offset);
+    fn take_stored(&mut self, key: StoreKey) {
+        self.store.take_up(key);
+    }
+
+    fn free_stored(&mut self, key: StoreKey) {
+        if self.store.free(key) {
+            self.freed.push(key.0);
+        }
     }
 
     fn object_ready(&mut self, key: ObjectKey) {

@@ -7,24 +7,25 @@
 //! - [`pump`]: the thread that reads frames while nobody else does
 //! - [`near`]: sleeping near the process that one takes turns with
 //! - [`executor`]: tasks that others pushed to this process
-//! - [`arena`]: the shared-memory store, as this process sees it
+//! - [`store`], `copy`: the shared-memory store, as this process sees it
 //! - [`events`]: what ran when, for the timeline
 
-pub mod arena;
 pub mod connect;
 pub mod control;
+mod copy;
 pub mod events;
 pub mod executor;
 pub mod io;
 mod near;
 pub mod pump;
 pub mod runtime;
+pub mod store;
 
-pub use arena::Arena;
 pub use connect::{DriverConfig, DriverSession, StartError, start_driver, start_worker};
-pub use control::{LogItem, NoRoom};
+pub use control::{LogItem, NoRoom, Unseen};
 pub use executor::{Execution, Work};
 pub use runtime::{Identity, Runtime, State, Waited};
+pub use store::{Look, Room};
 
 pub use oxiray_owner::actor::handle_object;
 pub use oxiray_owner::{Content, Failure, ObjectKey, SmallBytes, Target, TaskSpec};

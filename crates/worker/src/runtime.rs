@@ -21,12 +21,12 @@ use oxiray_wire::frame::{Frame, RefName, task_number};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
-use crate::arena::Arena;
 use crate::control::{Logs, Replies};
 use crate::executor::Executor;
 use crate::io::{Inbox, Io};
 use crate::near::{Near, Turns};
 use crate::pump::PumpBed;
+use crate::store::Store;
 
 /// A submission within this time of the last wake-up does not wake again by
 /// itself: the pump or the next wait does. A burst then costs few system calls.
@@ -101,7 +101,7 @@ pub struct Runtime {
     state: Mutex<State>,
     bell: Bell,
     /// The object store.
-    pub arena: Arena,
+    pub(crate) store: Arc<Store>,
     /// Who this process is.
     pub identity: Identity,
     counter: AtomicU64,
@@ -191,6 +191,8 @@ impl State {
             Frame::WantConstructor(actor) => io.send_constructor(peer, actor),
             Frame::Constructor(_, task) => self.executor.constructor = Some(task.to_vec()),
             Frame::ActorUnreferenced(_) => self.executor.unreferenced = true,
+            Frame::FreeObject(id) => owner.on_free(id, io),
+            Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, io),
             Frame::Task(_) => {}
         }
     }
@@ -208,7 +210,7 @@ impl Runtime {
     pub(crate) fn new(
         io: Io,
         bell: Bell,
-        arena: Arena,
+        store: Arc<Store>,
         identity: Identity,
         executor: Executor,
     ) -> Self {
@@ -229,7 +231,7 @@ impl Runtime {
                 last_wake: 0,
             }),
             bell,
-            arena,
+            store,
             identity,
             counter: AtomicU64::new(1),
             activity: AtomicU32::new(0),
@@ -318,6 +320,35 @@ impl Runtime {
     pub fn put(&self, content: Content, contained: Vec<ObjectKey>) -> ObjectKey {
         let id = self.next_put_id();
         self.lock().owner.put(id, content, contained)
+    }
+
+    /// Makes an object with a value for another process to own, and sleeps until
+    /// that one knows it.
+    pub fn put_for(
+        &self,
+        owner: ProcessId,
+        content: Content,
+        contained: Vec<ObjectKey>,
+        interrupted: impl FnMut() -> bool,
+    ) -> (ObjectId, ObjectKey, Waited) {
+        let id = self.next_put_id();
+        let key = {
+            let state = &mut *self.lock();
+            let key = state.owner.entrust(id, owner, content, contained, &mut state.io);
+            state.io.wake_peers();
+            key
+        };
+        let waited = self.wait_until(None, interrupted, |state| state.owner.is_settled(key));
+        (id, key, waited)
+    }
+
+    /// Frees the values of objects, whoever holds references to them.
+    pub fn free_values(&self, keys: &[ObjectKey]) {
+        let state = &mut *self.lock();
+        for key in keys {
+            state.owner.free_value(*key, &mut state.io);
+        }
+        state.io.wake_peers();
     }
 
     /// Makes an actor: its handle, counted once. `spec` is its constructor.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use oxiray_ids::{NodeId, ProcessId};
+use oxiray_ids::{NodeId, ProcessId, StoreKey};
+use oxiray_store::{Extent, TABLE_BYTES, Table};
+use oxiray_sys::memory::memory_file;
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
     Actor, ActorCreated, ActorState, Amount, CreateActor, ProcessDied, ProcessKind, SetDemand,
@@ -55,6 +57,7 @@ struct Asked {
     channels: Vec<[Endpoint; 2]>,
     starts: usize,
     killed: Vec<ProcessId>,
+    spilling: Vec<StoreKey>,
     shut_down: Option<bool>,
 }
 
@@ -72,6 +75,12 @@ impl Outbox for Asked {
     fn kill(&mut self, process: ProcessId) {
         self.killed.push(process);
     }
+    fn spill(&mut self, batch: Vec<(StoreKey, Extent)>) {
+        self.spilling.extend(batch.into_iter().map(|(key, _)| key));
+    }
+    fn restore(&mut self, _key: StoreKey, _extent: Extent) {}
+    fn forget_copy(&mut self, _key: StoreKey) {}
+    fn tell_user(&mut self, _text: String) {}
     fn shut_down(&mut self, asked: bool) {
         self.shut_down = Some(asked);
     }
@@ -84,16 +93,19 @@ impl Bed {
     }
 
     pub(super) fn with(total: Shape, prestart: usize) -> Self {
-        let node = Node::new(Setup {
+        let setup = Setup {
             resources: total.resources,
             store_size: 1 << 20,
+            store_patience: SECOND,
             prestart_workers: prestart,
             max_starting: 4,
             max_processes: 32,
             node: NodeId([7; 28]),
             host: "here".into(),
             pid: 1,
-        });
+        };
+        let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
+        let node = Node::new(setup, table);
         let mut bed = Self {
             node,
             now: SECOND,

@@ -2,7 +2,9 @@
 //! and when all processes but the driver are gone nothing is held.
 
 use oxiray_ids::ProcessId;
-use oxiray_wire::control::{Allocate, Empty, Free, Lease, Peer, ProcessKind, Query, Text, to_node};
+use oxiray_wire::control::{
+    Allocate, Empty, Lease, Peer, ProcessKind, Query, Slab, Stored, Text, to_node,
+};
 use proptest::prelude::*;
 
 use super::bed::{Bed, DRIVER, MILLISECOND, shape};
@@ -26,7 +28,7 @@ enum Step {
     OutOfMemory { process: u32 },
     Observe { from: u32 },
     Allocate { from: u32, size: u64 },
-    Free { from: u32, offset: u64 },
+    Free { from: u32, key: u64 },
     Tick { milliseconds: u64 },
 }
 
@@ -55,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (2..12u32).prop_map(|process| Step::OutOfMemory { process }),
         1 => from().prop_map(|from| Step::Observe { from }),
         1 => (from(), 0..600_000u64).prop_map(|(from, size)| Step::Allocate { from, size }),
-        1 => (from(), 0..1000u64).prop_map(|(from, offset)| Step::Free { from, offset }),
+        1 => (from(), 0..100u64).prop_map(|(from, key)| Step::Free { from, key }),
         3 => (0..2000u64).prop_map(|milliseconds| Step::Tick { milliseconds }),
     ]
 }
@@ -108,11 +110,14 @@ fn take(bed: &mut Bed, step: Step) {
             }
         }
         Step::Allocate { from, size } => {
-            bed.say(ProcessId(from), to_node::Body::Allocate(Allocate { request: 1, size }));
+            let owner = 1 + size as u32 % 12;
+            bed.say(ProcessId(from), to_node::Body::Allocate(Allocate { request: 1, size, owner }));
         }
-        Step::Free { from, offset } => {
-            let offsets = vec![offset * 64];
-            bed.say(ProcessId(from), to_node::Body::Free(Free { offsets }));
+        Step::Free { from, key } => {
+            bed.say(ProcessId(from), to_node::Body::Free(Stored { keys: vec![key] }));
+            bed.say(ProcessId(from), to_node::Body::Unpinned(Stored { keys: vec![key] }));
+            let slab = Slab { len: 100, ..Slab::default() };
+            bed.say(ProcessId(from), to_node::Body::WantSlab(slab));
         }
         Step::Tick { milliseconds } => bed.tick_after(milliseconds * MILLISECOND),
     }

@@ -46,7 +46,7 @@ impl World {
 #[test]
 fn a_reference_given_twice_is_not_retained_for_that() {
     let mut world = World::new(1);
-    world.put(DRIVER, &[], false);
+    world.put(DRIVER, DRIVER, &[], false);
     let worker = world.start(DRIVER, &with_nested(&[0, 0]));
     world.answer(worker, &Ending::done());
     world.deliver_all();
@@ -58,8 +58,8 @@ fn a_reference_given_twice_is_not_retained_for_that() {
 #[test]
 fn an_outer_object_goes_while_its_inner_one_settles() {
     let mut world = World::new(1);
-    world.put(DRIVER, &[], false);
-    world.put(DRIVER, &[0], false);
+    world.put(DRIVER, DRIVER, &[], false);
+    world.put(DRIVER, DRIVER, &[0], false);
     let worker = world.start(DRIVER, &with_nested(&[1]));
     world.take_argument(worker, 0);
     world.want(worker, 0);
@@ -75,8 +75,8 @@ fn an_outer_object_goes_while_its_inner_one_settles() {
 #[test]
 fn what_was_read_out_of_an_argument_is_protected_by_it() {
     let mut world = World::new(2);
-    world.put(DRIVER, &[], false);
-    world.put(DRIVER, &[0], false);
+    world.put(DRIVER, DRIVER, &[], false);
+    world.put(DRIVER, DRIVER, &[0], false);
     let first = world.start(DRIVER, &with_nested(&[1]));
     world.drop_ref(DRIVER, 0);
     world.drop_ref(DRIVER, 0);
@@ -102,7 +102,7 @@ fn what_was_read_out_of_an_argument_is_protected_by_it() {
 fn what_a_retried_attempt_handed_over_is_let_go() {
     let mut world = World::new(1);
     let worker = world.start(DRIVER, &Order { retries: 1, ..returning(1) });
-    world.put(worker, &[], false);
+    world.put(worker, worker, &[], false);
     world.answer(worker, &ending(Outcome::Retryable, &[0]));
     world.end();
 }
@@ -113,7 +113,7 @@ fn a_failure_with_references_inside_is_shared_by_all_returns() {
     for returns in 0..4 {
         let mut world = World::new(1);
         let worker = world.start(DRIVER, &returning(returns));
-        world.put(worker, &[], false);
+        world.put(worker, worker, &[], false);
         world.answer(worker, &ending(Outcome::Raised, &[0]));
         world.deliver_all();
         for place in 0..returns as usize {
@@ -129,7 +129,7 @@ fn a_failure_with_references_inside_is_shared_by_all_returns() {
 fn a_reference_whose_owner_is_dead_can_still_be_passed_on() {
     let mut world = World::new(2);
     let owner = world.start(DRIVER, &returning(1));
-    world.put(owner, &[], false);
+    world.put(owner, owner, &[], false);
     world.answer(owner, &ending(Outcome::Done, &[0]));
     world.deliver_all();
     world.read(DRIVER, 0, 0);
@@ -154,7 +154,7 @@ fn what_is_returned_to_the_dead_is_let_go() {
     let second = world.start(first, &returning(1));
     world.kill(first);
     world.deliver_all();
-    world.put(second, &[], false);
+    world.put(second, second, &[], false);
     world.answer(second, &ending(Outcome::Done, &[0]));
     world.end();
 }
@@ -166,7 +166,7 @@ fn a_late_confirmation_is_not_mistaken_for_the_next_one() {
     let mut world = World::new(3);
     let borrower = 3;
     let owner = world.start(borrower, &returning(1));
-    world.put(owner, &[], false);
+    world.put(owner, owner, &[], false);
     let holder = world.start(owner, &with_nested(&[0]));
     world.take_argument(holder, 0);
     world.answer(holder, &Ending::done());
@@ -240,7 +240,7 @@ fn actors_are_forgotten_with_their_last_handle() {
 #[test]
 fn what_is_returned_is_held_until_its_owner_knows_the_receiver() {
     let mut world = World::new(2);
-    world.put(DRIVER, &[], false);
+    world.put(DRIVER, DRIVER, &[], false);
     let giver = world.start(DRIVER, &with_nested(&[0]));
     world.take_argument(giver, 0);
     world.answer(giver, &Ending::done());

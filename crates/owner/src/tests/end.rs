@@ -87,6 +87,7 @@ impl World {
         self.run_all();
         for (number, process) in &self.processes {
             assert!(process.watched.is_empty(), "O-1: {number} waits for ever");
+            assert!(process.entrusting.is_empty(), "{number} waits for an owner for ever");
         }
         for process in self.processes.keys().copied().collect::<Vec<_>>() {
             while self.processes.get(&process).is_some_and(|process| !process.refs.is_empty()) {

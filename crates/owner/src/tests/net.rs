@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, ProcessId, StoreKey};
 use oxiray_wire::frame::{self, Frame};
 
 use super::node::Node;
@@ -18,7 +18,7 @@ pub(super) struct Net {
     numbers: u64,
     pub(super) node: Node,
     pub(super) dead: BTreeSet<u32>,
-    /// Extents of the arena, and whether they were given back.
+    /// Objects of the store, and whether they were freed.
     pub(super) extents: BTreeMap<u64, bool>,
     pub(super) ready: Vec<ObjectKey>,
     /// The last call that a caller pushed to an actor.
@@ -72,9 +72,17 @@ impl Outbox for Side<'_> {
         self.net.node.returned(lease, self.from);
     }
 
-    fn free_extent(&mut self, offset: u64) {
-        let freed = self.net.extents.insert(offset, true);
-        assert_eq!(freed, Some(false), "extent {offset} is freed once");
+    fn take_stored(&mut self, key: StoreKey) {
+        assert_eq!(
+            self.net.extents.get(&key.0),
+            Some(&false),
+            "{key:?} is taken up before its end"
+        );
+    }
+
+    fn free_stored(&mut self, key: StoreKey) {
+        let freed = self.net.extents.insert(key.0, true);
+        assert_eq!(freed, Some(false), "{key:?} is freed once");
     }
 
     fn object_ready(&mut self, key: ObjectKey) {

@@ -10,7 +10,9 @@ use super::world::{DRIVER, FUNCTIONS, Process, SHAPES, World};
 
 #[derive(Clone, Debug)]
 enum Step {
-    Put(usize, Vec<usize>, bool),
+    /// For another to own, or oneself.
+    Put(usize, usize, Vec<usize>, bool),
+    FreeValue(usize, usize),
     Submit(usize, Order),
     /// Submits, and lets go of the first reference that it passes.
     Give(usize, Order),
@@ -76,7 +78,10 @@ fn step(actors: u32, deaths: u32) -> impl Strategy<Value = Step> {
         }),
     ];
     prop_oneof![
-        4 => (who(), places(2), any::<bool>()).prop_map(|(p, refs, s)| Step::Put(p, refs, s)),
+        4 => (who(), who(), places(2), any::<bool>(), any::<bool>()).prop_map(
+            |(p, q, refs, stored, own)| Step::Put(p, if own { p } else { q }, refs, stored),
+        ),
+        1 => (who(), what()).prop_map(|(p, at)| Step::FreeValue(p, at)),
         8 => (who(), order()).prop_map(|(p, order)| Step::Submit(p, order)),
         2 + actors + deaths => rare,
         8 => (who(), what()).prop_map(|(p, at)| Step::Drop(p, at)),
@@ -121,7 +126,10 @@ fn take(world: &mut World, step: Step) {
         choose(world, p, |process| process.running.is_none() && !process.queue.is_empty())
     };
     match step {
-        Step::Put(p, refs, stored) => world.put(any(world, p), &refs, stored),
+        Step::Put(p, q, refs, stored) => {
+            world.put(any(world, p), any(world, q), &refs, stored);
+        }
+        Step::FreeValue(p, at) => world.free_value(holding(world, p), at),
         Step::Submit(p, order) => world.submit(any(world, p), &order),
         Step::Create(p, order) => world.create_actor(any(world, p), &order),
         Step::Call(p, at, order) => world.call(holding(world, p), at, &order),
@@ -181,7 +189,7 @@ fn passing() -> impl Strategy<Value = Step> {
         .prop_map(|(nested, returns)| Order { nested, returns, ..Order::default() });
     let contains = prop::collection::vec(0..4usize, 0..=2);
     prop_oneof![
-        1 => (who(), places(1)).prop_map(|(p, refs)| Step::Put(p, refs, false)),
+        1 => (who(), who(), places(1)).prop_map(|(p, q, refs)| Step::Put(p, q, refs, false)),
         8 => (who(), order).prop_map(|(p, order)| Step::Give(p, order)),
         4 => (who(), what()).prop_map(|(p, at)| Step::Drop(p, at)),
         4 => (who(), what()).prop_map(|(p, at)| Step::Want(p, at)),

@@ -1,6 +1,6 @@
 //! What programs do: put, submit, call, read, drop.
 
-use oxiray_ids::{ActorId, FunctionId, JobId, ObjectId, PUT_INDEX, ProcessId, TaskId};
+use oxiray_ids::{ActorId, FunctionId, JobId, ObjectId, PUT_INDEX, ProcessId, StoreKey, TaskId};
 
 use super::net::Side;
 use super::world::{Process, World, value_of};
@@ -103,12 +103,13 @@ impl World {
         if !stored {
             return value_of(id);
         }
-        let offset = self.net.extents.len() as u64;
-        self.net.extents.insert(offset, false);
-        Content::Stored { offset, len: 1 }
+        let key = StoreKey(self.net.extents.len() as u64);
+        self.net.extents.insert(key.0, false);
+        Content::Stored { key, len: 1 }
     }
 
-    pub(super) fn put(&mut self, process: u32, contains: &[usize], stored: bool) {
+    /// Puts a value, for `owner` to own.
+    pub(super) fn put(&mut self, process: u32, owner: u32, contains: &[usize], stored: bool) {
         let putting = self.processes.get_mut(&process).expect("alive");
         let home = ActorId::home(JOB, ProcessId(process));
         let id = TaskId::new(home, ProcessId(process), putting.next()).object(PUT_INDEX);
@@ -116,10 +117,19 @@ impl World {
         let inner: Vec<ObjectId> = keys.iter().map(|key| putting.owner.id_of(*key)).collect();
         inner.into_iter().for_each(|inner| assert!(self.contain(id, inner), "puts are new"));
         let content = self.content(id, stored);
-        self.with(process, |process, _| {
-            let key = process.owner.put(id, content, keys);
-            process.refs.push(key);
+        self.with(process, |process, out| {
+            let key = process.owner.entrust(id, ProcessId(owner), content, keys, out);
+            process.entrusting.push(key);
         });
+    }
+
+    /// Frees a value that others may hold: what it contains may go with it.
+    pub(super) fn free_value(&mut self, process: u32, place: usize) {
+        let key = self.processes[&process].at(place);
+        let id = key.map(|key| self.processes[&process].owner.id_of(key));
+        let (Some(key), Some(id)) = (key, id.filter(|id| !is_handle(*id))) else { return };
+        self.taint(id);
+        self.with(process, |process, out| process.owner.free_value(key, out));
     }
 
     pub(super) fn submit(&mut self, process: u32, order: &Order) {

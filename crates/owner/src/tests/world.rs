@@ -33,6 +33,8 @@ pub(super) struct Process {
     pub(super) owner: Owner,
     /// References that the program holds, one count each.
     pub(super) refs: Vec<ObjectKey>,
+    /// What it put for others to own: it has the reference when they know.
+    pub(super) entrusting: Vec<ObjectKey>,
     /// Objects that it waits for, one count each.
     pub(super) watched: BTreeMap<ObjectKey, ObjectId>,
     pub(super) queue: VecDeque<Queued>,
@@ -79,6 +81,7 @@ impl World {
         let process = Process {
             owner,
             refs: Vec::new(),
+            entrusting: Vec::new(),
             watched: BTreeMap::new(),
             queue: VecDeque::new(),
             running: None,
@@ -111,6 +114,10 @@ impl World {
             check_content(id, acting.owner.content(key).expect("O-1: complete"));
             acting.owner.drop_ref(key, &mut Side { net: &mut self.net, from: process });
         }
+        let (settled, entrusting) =
+            acting.entrusting.iter().partition(|key| acting.owner.is_settled(**key));
+        acting.entrusting = entrusting;
+        acting.refs.extend::<Vec<ObjectKey>>(settled);
         self.check();
         result
     }
@@ -140,6 +147,8 @@ impl World {
                     assert_eq!(process.actor, Some(actor));
                     process.unreferenced = true;
                 }
+                Frame::FreeObject(id) => owner.on_free(id, out),
+                Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, out),
                 Frame::WantFunction(_)
                 | Frame::Function(..)
                 | Frame::WantConstructor(_)
@@ -189,7 +198,7 @@ impl World {
         }
     }
 
-    fn taint(&mut self, id: ObjectId) {
+    pub(super) fn taint(&mut self, id: ObjectId) {
         if self.tainted.insert(id) {
             for inner in self.contains.get(&id).cloned().unwrap_or_default() {
                 self.taint(inner);
@@ -219,6 +228,10 @@ impl World {
         for (number, process) in &self.processes {
             process.owner.validate();
             for (_, object) in &process.owner.objects {
+                let unknown = |key: &ObjectKey| process.owner.id_of(*key) == object.id;
+                if process.entrusting.iter().any(unknown) {
+                    continue;
+                }
                 if object.refs == 0 || self.tainted.contains(&object.id) {
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! Reading and writing the fields of frames.
 
-use oxiray_ids::{ObjectId, ProcessId};
+use oxiray_ids::{ObjectId, ProcessId, StoreKey};
 
 use super::{Body, FailureCode, RefName, Value};
 
@@ -84,9 +84,9 @@ impl Writer<'_> {
                 self.u8(INLINE);
                 self.bytes(bytes);
             }
-            Body::Stored { offset, len } => {
+            Body::Stored { key, len } => {
                 self.u8(STORED);
-                self.u64(offset);
+                self.u64(key.0);
                 self.u64(len);
             }
             Body::Failed { code, message, data } => {
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
     pub(super) fn value(&mut self) -> Result<Value<'a>, DecodeError> {
         let body = match self.u8()? {
             INLINE => Body::Inline(self.bytes()?),
-            STORED => Body::Stored { offset: self.u64()?, len: self.u64()? },
+            STORED => Body::Stored { key: StoreKey(self.u64()?), len: self.u64()? },
             FAILED => {
                 let code = self.u8()?;
                 Body::Failed {

@@ -27,7 +27,7 @@ enum OwnedBody {
 fn body() -> impl Strategy<Value = OwnedBody> {
     prop_oneof![
         any::<Vec<u8>>().prop_map(OwnedBody::Inline),
-        any::<(u64, u64)>().prop_map(|(offset, len)| OwnedBody::Stored(offset, len)),
+        any::<(u64, u64)>().prop_map(|(key, len)| OwnedBody::Stored(key, len)),
         any::<(String, Vec<u8>)>().prop_map(|(text, data)| OwnedBody::Failed(text, data)),
     ]
 }
@@ -36,7 +36,7 @@ impl OwnedBody {
     fn as_body(&self) -> Body<'_> {
         match self {
             OwnedBody::Inline(bytes) => Body::Inline(bytes),
-            OwnedBody::Stored(offset, len) => Body::Stored { offset: *offset, len: *len },
+            OwnedBody::Stored(key, len) => Body::Stored { key: StoreKey(*key), len: *len },
             OwnedBody::Failed(message, data) => {
                 Body::Failed { code: FailureCode::WorkerCrashed, message, data }
             }

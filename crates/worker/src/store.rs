@@ -1,0 +1,271 @@
+//! The shared-memory store, as this process sees it: looking at objects, making
+//! them, letting them go. Most of it needs no message to the node service.
+//!
+//! - [`Look`]: an object that this process looks at. Its bytes stay while it lives.
+//! - [`Room`]: memory for a new object, to be filled and sealed.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hashbrown::HashMap;
+use oxiray_ids::{ProcessId, StoreKey};
+use oxiray_store::{Carver, Extent, Miss, SlabGrant, Table};
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_sys::memory::Mapping;
+use oxiray_sys::packet;
+use oxiray_wire::control::{Slab, Stored, ToNode, to_node};
+use parking_lot::Mutex;
+use prost::Message;
+
+use crate::copy;
+
+/// Objects larger than this never come from a slab.
+const LARGEST_IN_SLAB: u64 = 4 << 20;
+
+/// After a refusal, slabs are asked for again when this has passed.
+const ASK_AGAIN: u64 = 1_000_000_000;
+
+/// A process's part of the store. Outlives the session while anyone looks at an object.
+pub struct Store {
+    arena: Mapping,
+    table: Table,
+    process: ProcessId,
+    /// Ours in the table.
+    row: u32,
+    /// How often we look at each slot.
+    looks: Mutex<HashMap<u32, u32>>,
+    carver: Mutex<Carver>,
+    /// When to ask for a slab again.
+    slabs_from: AtomicU64,
+    /// Which parts of the arena this process has mapped pages for.
+    mapped: copy::Mapped,
+    node: OwnedFd,
+    /// A forked child inherits this, and must not touch it.
+    pid: u32,
+}
+
+impl Store {
+    pub(crate) fn map(
+        arena: impl AsFd,
+        table: impl AsFd,
+        size: u64,
+        process: ProcessId,
+        row: u32,
+        node: OwnedFd,
+    ) -> std::io::Result<Arc<Self>> {
+        let table = Table::map(table)?;
+        Ok(Arc::new(Self {
+            arena: Mapping::new(arena, size as usize)?,
+            carver: Mutex::new(Carver::new(table.clone(), process)),
+            table,
+            process,
+            row,
+            looks: Mutex::default(),
+            slabs_from: AtomicU64::new(0),
+            mapped: copy::Mapped::new(size),
+            node,
+            pid: std::process::id(),
+        }))
+    }
+
+    fn is_ours(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    fn tell_node(&self, body: to_node::Body) {
+        let _ = packet::send(&self.node, &ToNode::from(body).encode_to_vec(), &[]);
+    }
+
+    /// Looks at an object that is in memory.
+    pub(crate) fn look(self: &Arc<Self>, key: StoreKey) -> Result<Look, Miss> {
+        let mut looks = self.looks.lock();
+        // While we look at its slot, a slot keeps its object: only the name is to be checked.
+        let count = looks.get(&key.slot()).copied().unwrap_or(0);
+        let found = match count {
+            0 => self.table.pin(self.row, key),
+            _ if self.table.word(key.slot()).is(key) => Ok(self.table.extent(key.slot())),
+            _ => Err(Miss::Gone),
+        };
+        match found {
+            Ok(extent) if self.is_within(extent) => {
+                looks.insert(key.slot(), count + 1);
+                drop(looks);
+                self.table.touch(key.slot(), monotonic_ns() / 1_000_000);
+                Ok(Look { store: self.clone(), slot: key.slot(), extent })
+            }
+            missed => {
+                if count == 0 {
+                    self.unpin(key.slot());
+                }
+                Err(missed.err().unwrap_or(Miss::Gone))
+            }
+        }
+    }
+
+    fn is_within(&self, extent: Extent) -> bool {
+        let end = extent.offset.checked_add(extent.len);
+        end.is_some_and(|end| end <= self.arena.len() as u64)
+    }
+
+    fn unpin(&self, slot: u32) {
+        if self.table.unpin(self.row, slot) {
+            self.tell_node(to_node::Body::Unpinned(Stored { keys: vec![u64::from(slot)] }));
+        }
+    }
+
+    /// Room for a small object, from a slab of ours.
+    pub(crate) fn carve(self: &Arc<Self>, size: u64, owner: ProcessId) -> Option<Room> {
+        if size > LARGEST_IN_SLAB {
+            return None;
+        }
+        let mut carver = self.carver.lock();
+        if carver.largest().is_none_or(|largest| size > largest) {
+            return None;
+        }
+        let (key, offset) = carver.carve(size, owner)?;
+        Some(self.room(key, Extent { offset, len: size }, owner))
+    }
+
+    /// Whether to ask for one slab more, for an object of this size.
+    pub(crate) fn wants_slab(&self, size: u64) -> bool {
+        let fits = match self.carver.lock().largest() {
+            Some(largest) => size <= largest,
+            None => size <= LARGEST_IN_SLAB,
+        };
+        fits && monotonic_ns() >= self.slabs_from.load(Ordering::Relaxed)
+    }
+
+    /// The answer to a question for a slab.
+    pub(crate) fn on_slab(&self, slab: Slab) {
+        if slab.len == 0 {
+            return self.slabs_from.store(monotonic_ns() + ASK_AGAIN, Ordering::Relaxed);
+        }
+        let keys = slab.keys.into_iter().map(StoreKey).collect();
+        self.carver.lock().add(SlabGrant { offset: slab.offset, len: slab.len, keys });
+    }
+
+    /// Memory is short.
+    pub(crate) fn trim(&self) {
+        let given_up = self.carver.lock().trim();
+        if !given_up.is_empty() {
+            self.slabs_from.store(monotonic_ns() + ASK_AGAIN, Ordering::Relaxed);
+        }
+        for offset in given_up {
+            self.tell_node(to_node::Body::ReturnSlab(Slab { offset, ..Slab::default() }));
+        }
+    }
+
+    /// Room that the node service has granted.
+    pub(crate) fn granted(self: &Arc<Self>, key: StoreKey) -> Room {
+        self.room(key, self.table.extent(key.slot()), self.table.parties(key.slot()).0)
+    }
+
+    fn room(self: &Arc<Self>, key: StoreKey, extent: Extent, owner: ProcessId) -> Room {
+        Room { store: self.clone(), key, extent, owned: owner == self.process, sealed: false }
+    }
+
+    /// The object is ours from now on.
+    pub(crate) fn take_up(&self, key: StoreKey) {
+        self.table.own(key);
+    }
+
+    /// An object of ours is not needed any more; whether the node must hear of it.
+    pub(crate) fn free(&self, key: StoreKey) -> bool {
+        match self.table.doom(key) {
+            Some(word) if word.is_in_slab() => {
+                self.carver.lock().look_after(key.slot());
+                false
+            }
+            word => word.is_some(),
+        }
+    }
+
+    /// A process is gone; what we made for it has no owner.
+    pub(crate) fn on_process_died(&self, peer: ProcessId) {
+        self.carver.lock().on_process_died(peer);
+    }
+}
+
+/// An object that this process looks at.
+pub struct Look {
+    store: Arc<Store>,
+    slot: u32,
+    extent: Extent,
+}
+
+impl Look {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.store.arena.bytes(self.extent.offset as usize, self.extent.len as usize)
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        if !self.store.is_ours() {
+            return;
+        }
+        let mut looks = self.store.looks.lock();
+        let count = looks.get_mut(&self.slot).expect("counted when it was made");
+        *count -= 1;
+        if *count == 0 {
+            looks.remove(&self.slot);
+            self.store.unpin(self.slot);
+        }
+    }
+}
+
+/// Memory for a new object. Dropped before it is sealed, it is given back.
+pub struct Room {
+    store: Arc<Store>,
+    key: StoreKey,
+    extent: Extent,
+    owned: bool,
+    sealed: bool,
+}
+
+impl Room {
+    /// Fills it: each part at its place.
+    pub fn fill(&self, parts: &[(usize, &[u8])]) {
+        let Extent { offset, len } = self.extent;
+        self.store.mapped.prepare(&self.store.arena, offset, len);
+        for (at, bytes) in parts {
+            assert!(at + bytes.len() <= len as usize, "a part outside of its object");
+            copy::copy(&self.store.arena, offset as usize + at, bytes);
+        }
+    }
+
+    /// All bytes are there: the object's name and length.
+    pub fn seal(mut self) -> (StoreKey, u64) {
+        self.finish();
+        (self.key, self.extent.len)
+    }
+
+    fn finish(&mut self) {
+        self.sealed = true;
+        let slot = self.key.slot();
+        self.store.table.touch(slot, monotonic_ns() / 1_000_000);
+        if self.store.table.seal(self.key, self.owned) {
+            return;
+        }
+        // Its owner died meanwhile.
+        if self.store.table.word(slot).is_in_slab() {
+            self.store.carver.lock().look_after(slot);
+        } else {
+            self.store.tell_node(to_node::Body::Unpinned(Stored { keys: vec![u64::from(slot)] }));
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if self.sealed || !self.store.is_ours() {
+            return;
+        }
+        self.finish();
+        if self.store.free(self.key) {
+            self.store.tell_node(to_node::Body::Free(Stored { keys: vec![self.key.0] }));
+        }
+    }
+}
