@@ -152,6 +152,10 @@ def dump_definition(parts: object, definition: object, what: str, name: str) -> 
         from ._unpicklable import explain
 
         raise explain(f"the {what} {name}", definition, error, name) from error
+    if "tensorflow" in sys.modules:
+        from . import _tensorflow_mode
+
+        payload = _tensorflow_mode.carry(payload)
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(
             f"The {what} {name} is too large to ship to workers ({len(payload) >> 20} MiB, the "

@@ -1,1 +1,38 @@
-"""What may still change."""
+"""What may still change. TensorFlow and PyTorch are imported by whoever uses their helpers."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # see oxiray/__init__.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    from . import tf_utils, torch_utils, ui
+    from .tf_utils import TensorFlowVariables
+    from .torch_utils import TorchVariables
+
+# Names that come at their first use, and where from. None: the submodule itself.
+_LATER = {
+    "TensorFlowVariables": "tf_utils",
+    "TorchVariables": "torch_utils",
+    "tf_utils": None,
+    "torch_utils": None,
+    "ui": None,
+}
+
+__all__ = ["TensorFlowVariables", "TorchVariables", "tf_utils", "torch_utils", "ui"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    source = _LATER[name]
+    module = import_module(f".{source or name}", __name__)
+    value = module if source is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
