@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use oxiray_ids::{JobId, NodeId};
 use oxiray_node::{Node, Setup};
@@ -23,6 +24,7 @@ use crate::poller::{Poller, Token};
 use crate::registration::version_refusal;
 use crate::session::Session;
 use crate::shell::{Shared, Shell};
+use crate::warmer::Warmer;
 
 /// Share of the machine's memory that the object store takes unless told.
 const STORE_SHARE: f64 = 0.3;
@@ -98,12 +100,18 @@ fn assemble(socket: &OwnedFd, config: NodeConfig, session: Session) -> io::Resul
     std::mem::forget(termination);
     let (pid, _) = packet::peer(socket)?;
     let connection = Connection::new(socket.try_clone()?, pid)?;
-    let arena = Mapping::new(&shared.arena, store_size as usize)?;
-    let disk = Disk::new(&config, session.path(), arena)?;
+    let arena = Arc::new(Mapping::new(&shared.arena, store_size as usize)?);
+    let disk = Disk::new(&config, session.path(), arena.clone())?;
     poller.add(disk.bell(), Token::Disk)?;
     tracing::info!(session = %session.path().display(), "session started");
     let node = Node::new(setup(&config, node_id, store_size), Table::map(&shared.table)?);
-    let mut shell = Shell::new(node, Io::new(poller, session, config, disk), shared, listener);
+    let mut shell = Shell::new(
+        node,
+        Io::new(poller, session, config, disk),
+        shared,
+        listener,
+        Warmer::new(arena),
+    );
     // Answers the driver, before anything that takes longer.
     shell.add_driver(connection)?;
     Ok(shell)

@@ -30,7 +30,11 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Spills to where the user said, which is tried now, or into the session's directory.
-    pub(crate) fn new(config: &NodeConfig, session: &Path, arena: Mapping) -> io::Result<Self> {
+    pub(crate) fn new(
+        config: &NodeConfig,
+        session: &Path,
+        arena: Arc<Mapping>,
+    ) -> io::Result<Self> {
         let name = session.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let inside = [session.join("spill").to_string_lossy().into_owned()];
         let said = !config.spill_to.is_empty();
@@ -39,7 +43,7 @@ impl Disk {
         let mut disk = Self {
             target: Target::parse(entries).map_err(io::Error::other)?,
             session: name,
-            arena: Arc::new(arena),
+            arena,
             bell: Arc::new(eventfd(0, flags)?),
             clerk: None,
             places: HashMap::new(),

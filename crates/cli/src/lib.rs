@@ -13,6 +13,7 @@
 //! - `output`, `lines`: what workers print
 //! - `memory_watch`, `machine`: the machine's memory, and who uses too much
 //! - `disk`: the disk behind the object store
+//! - `warmer`: makes the store's next pages ready
 //! - `session`: the session's directory
 //! - `poller`: what is being waited for
 //! - [`status`]: `oxiray status`
@@ -31,4 +32,5 @@ mod registration;
 mod session;
 mod shell;
 pub mod status;
+mod warmer;
 mod zygote;

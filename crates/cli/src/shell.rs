@@ -13,6 +13,7 @@ use crate::departure::Departing;
 use crate::io::{Ending, Io};
 use crate::memory_watch::MemoryWatch;
 use crate::poller::Token;
+use crate::warmer::Warmer;
 
 /// Packets read from one process before others have their turn.
 const PACKETS_IN_A_ROW: usize = 64;
@@ -34,12 +35,19 @@ pub(crate) struct Shell {
     pub(crate) shared: Shared,
     pub(crate) listener: OwnedFd,
     memory_watch: Option<MemoryWatch>,
+    warmer: Warmer,
     pub(crate) departing: Vec<Departing>,
     pub(crate) zygote_died_at: Option<u64>,
 }
 
 impl Shell {
-    pub(crate) fn new(node: Node, io: Io, shared: Shared, listener: OwnedFd) -> Self {
+    pub(crate) fn new(
+        node: Node,
+        io: Io,
+        shared: Shared,
+        listener: OwnedFd,
+        warmer: Warmer,
+    ) -> Self {
         let memory_watch = MemoryWatch::new(io.config.memory_usage_threshold, monotonic_ns());
         Self {
             node,
@@ -47,6 +55,7 @@ impl Shell {
             shared,
             listener,
             memory_watch,
+            warmer,
             departing: Vec::new(),
             zygote_died_at: None,
         }
@@ -77,6 +86,7 @@ impl Shell {
                 }
             }
             self.on_time();
+            self.warmer.follow(self.node.store_reached());
         }
     }
 

@@ -198,6 +198,11 @@ impl Node {
         }
     }
 
+    /// Nothing of the arena above this was ever used.
+    pub fn store_reached(&self) -> u64 {
+        self.keeper.reached()
+    }
+
     /// Workers that hold a lease or are an actor, with their process ids.
     pub fn busy_workers(&self) -> impl Iterator<Item = (ProcessId, u32)> {
         let busy = |process: &Process| matches!(process.role, Role::Leased(_) | Role::Actor(_));

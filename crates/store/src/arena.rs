@@ -52,6 +52,7 @@ pub enum ArenaError {
 pub struct Arena {
     size: u64,
     used: u64,
+    reached: u64,
     /// Offset to length.
     given: HashMap<u64, u64>,
     /// Offset to length.
@@ -67,6 +68,7 @@ impl Arena {
         let mut arena = Self {
             size,
             used: 0,
+            reached: 0,
             given: HashMap::new(),
             free: BTreeMap::new(),
             free_by_len: BTreeSet::new(),
@@ -85,6 +87,11 @@ impl Arena {
     /// Bytes given out, rounding included.
     pub fn used(&self) -> u64 {
         self.used
+    }
+
+    /// Nothing above this was ever given out.
+    pub fn reached(&self) -> u64 {
+        self.reached
     }
 
     /// Whether `size` bytes could be given out now.
@@ -118,6 +125,7 @@ impl Arena {
             self.insert_free(offset + len, free_len - len);
         }
         self.used += len;
+        self.reached = self.reached.max(offset + len);
         self.given.insert(offset, len);
         Ok(offset)
     }

@@ -105,7 +105,7 @@ struct Entry {
     place: Place,
     /// There is a copy on disk.
     on_disk: bool,
-    /// It was just brought back for somebody: not taken away before this time.
+    /// It was just brought back for somebody: not taken away before this time, or a look.
     stays_until: u64,
     /// Its memory is part of this slab, whose process is gone.
     slab: Option<u64>,
@@ -258,6 +258,11 @@ impl Keeper {
         self.ticked = now;
         self.serve(now, out);
         self.refuse_the_hopeless(now, out);
+    }
+
+    /// Nothing of the arena above this was ever used.
+    pub fn reached(&self) -> u64 {
+        self.arena.reached()
     }
 
     /// When [`Self::on_tick`] is due.

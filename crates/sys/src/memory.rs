@@ -102,6 +102,16 @@ impl Mapping {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     }
 
+    /// Like [`Self::write`], past the caches: for more bytes than they hold. Its
+    /// speed does not depend on how the two addresses lie to each other, as that
+    /// of a plain copy does (by a factor of three to four, where both have nearly
+    /// the same place in their pages).
+    pub fn write_streaming(&self, offset: usize, bytes: &[u8]) {
+        let target = self.check(offset, bytes.len(), 1);
+        // SAFETY: in bounds; a mapping never overlaps a Rust slice of other memory.
+        unsafe { stream(target, bytes) };
+    }
+
     /// Looks at bytes that the caller's protocol says nobody changes meanwhile:
     /// a published frame of a ring, a sealed object.
     pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
@@ -137,9 +147,67 @@ impl Mapping {
     }
 }
 
+/// # Safety
+/// `target` is valid for writes of `bytes.len()` bytes that do not overlap `bytes`.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream(target: *mut u8, bytes: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const LANE: usize = size_of::<__m128i>();
+    const STEP: usize = 4 * LANE;
+    let head = target.align_offset(STEP).min(bytes.len());
+    let (first, rest) = bytes.split_at(head);
+    let (middle, last) = rest.split_at(rest.len() / STEP * STEP);
+    // SAFETY: the three parts are those of `bytes`, at the same places of `target`;
+    // after the head, `target` is aligned for whole lanes.
+    unsafe {
+        ptr::copy_nonoverlapping(first.as_ptr(), target, first.len());
+        let to = target.add(head);
+        for at in (0..middle.len()).step_by(STEP) {
+            let from: *const __m128i = middle.as_ptr().add(at).cast();
+            let to: *mut __m128i = to.add(at).cast();
+            let lanes: [__m128i; 4] = std::array::from_fn(|lane| _mm_loadu_si128(from.add(lane)));
+            for (lane, value) in lanes.into_iter().enumerate() {
+                _mm_stream_si128(to.add(lane), value);
+            }
+        }
+        ptr::copy_nonoverlapping(last.as_ptr(), to.add(middle.len()), last.len());
+        // Streamed stores are ordered by nothing else.
+        _mm_sfence();
+    }
+}
+
+/// # Safety
+/// `target` is valid for writes of `bytes.len()` bytes that do not overlap `bytes`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn stream(target: *mut u8, bytes: &[u8]) {
+    // SAFETY: the caller's.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this mapping is ours alone and nobody uses it after drop.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_streamed_copy_is_a_copy_at_any_place() {
+        let file = memory_file("test", 1 << 16).unwrap();
+        let mapping = Mapping::new(&file, 1 << 16).unwrap();
+        let source: Vec<u8> = (0..10_000u32).map(|number| (number % 251) as u8).collect();
+        for (offset, from, len) in
+            [(0, 0, 10_000), (1, 3, 9_000), (63, 0, 1), (64, 1, 64), (17, 5, 130), (5, 0, 0)]
+        {
+            mapping.write(0, &[0; 11_000]);
+            mapping.write_streaming(offset, &source[from..from + len]);
+            assert_eq!(mapping.bytes(offset, len), &source[from..from + len]);
+            assert!(mapping.bytes(0, offset).iter().all(|byte| *byte == 0));
+            assert!(mapping.bytes(offset + len, 100).iter().all(|byte| *byte == 0));
+        }
     }
 }

@@ -15,6 +15,12 @@ pub fn block_signals_in_this_thread() {
     }
 }
 
+/// Lets every other thread go before the calling one, where there is a choice.
+pub fn give_way() {
+    // In Linux, of this thread alone.
+    let _ = rustix::process::nice(19);
+}
+
 /// Starts `command` in a session of its own, so that Ctrl-C at a terminal does
 /// not reach it, with `socket` as its descriptor `number`.
 pub fn spawn_detached(command: &mut Command, socket: OwnedFd, number: i32) -> io::Result<Child> {

@@ -4,21 +4,22 @@
 //! pages are asked for in bulk, once; and one core does not use all of the
 //! memory's bandwidth, so large copies are shared among cores.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use oxiray_sys::memory::Mapping;
 use oxiray_sys::process;
 
 /// Pages are asked for in pieces of this size.
-const PIECE: u64 = 64 << 10;
+const PIECE: u64 = 256 << 10;
 
-/// Below this, faults are cheaper than asking.
-const PREPARE_FROM: u64 = 256 << 10;
+/// From this size on, copies go past the caches.
+const STREAM_FROM: usize = 4 << 20;
 
 /// A thread more for each so many bytes.
 const BYTES_A_THREAD: usize = 16 << 20;
 
-/// More threads than this find no more bandwidth.
+/// More threads than this, or than half of the cores, find no more bandwidth.
 const MOST_THREADS: usize = 4;
 
 /// Which pieces of the arena this process has pages for.
@@ -32,9 +33,6 @@ impl Mapped {
 
     /// Makes ready to write to an extent.
     pub(crate) fn prepare(&self, arena: &Mapping, offset: u64, len: u64) {
-        if len < PREPARE_FROM {
-            return;
-        }
         let (first, end) = (offset / PIECE, (offset + len).div_ceil(PIECE));
         let mut begin = None;
         for piece in first..=end {
@@ -60,27 +58,31 @@ impl Mapped {
 
 /// Copies `bytes` to `offset` of the arena.
 pub(crate) fn copy(arena: &Mapping, offset: usize, bytes: &[u8]) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = (bytes.len() / BYTES_A_THREAD).clamp(1, cores.min(MOST_THREADS));
-    if threads == 1 {
+    if bytes.len() < STREAM_FROM {
         return arena.write(offset, bytes);
     }
+    // Asking the system costs files to be read.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let cores = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let most = (cores / 2).clamp(1, MOST_THREADS);
+    let threads = (bytes.len() / BYTES_A_THREAD).clamp(1, most);
     let share = bytes.len().div_ceil(threads).next_multiple_of(4096);
     std::thread::scope(|scope| {
         let mut parts = bytes.chunks(share).enumerate();
         let own = parts.next();
         for (index, part) in parts {
+            let at = offset + index * share;
             let started =
                 std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, move || {
                     process::block_signals_in_this_thread();
-                    arena.write(offset + index * share, part);
+                    arena.write_streaming(at, part);
                 });
             if started.is_err() {
-                arena.write(offset + index * share, part);
+                arena.write_streaming(at, part);
             }
         }
         if let Some((_, part)) = own {
-            arena.write(offset, part);
+            arena.write_streaming(offset, part);
         }
     });
 }

@@ -21,7 +21,7 @@ use prost::Message;
 use crate::copy;
 
 /// Objects larger than this never come from a slab.
-const LARGEST_IN_SLAB: u64 = 4 << 20;
+const LARGEST_IN_SLAB: u64 = 2 << 20;
 
 /// After a refusal, slabs are asked for again when this has passed.
 const ASK_AGAIN: u64 = 1_000_000_000;

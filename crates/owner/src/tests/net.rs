@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use oxiray_ids::{ActorId, ProcessId, StoreKey};
+use oxiray_ids::{ActorId, ObjectId, ProcessId, StoreKey, TaskId};
 use oxiray_wire::frame::{self, Frame};
 
 use super::node::Node;
@@ -20,6 +20,8 @@ pub(super) struct Net {
     pub(super) dead: BTreeSet<u32>,
     /// Objects of the store, and whether they were freed.
     pub(super) extents: BTreeMap<u64, bool>,
+    /// Whose failure a task's returns may be.
+    pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
     /// The last call that a caller pushed to an actor.
     pushed: BTreeMap<(u32, ActorId), u64>,

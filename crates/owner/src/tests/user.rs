@@ -63,6 +63,8 @@ impl Process {
     }
 
     fn submitted(&mut self, spec: TaskSpec, watch: bool, out: &mut Side<'_>) {
+        let arguments = spec.refs.iter().map(|key| self.owner.id_of(*key)).collect();
+        out.net.arguments.insert(spec.id, arguments);
         let returns = self.owner.submit(spec, out);
         if let Some(first) = returns.first().copied().filter(|_| watch)
             && self.owner.watch(first, out)

@@ -206,6 +206,12 @@ impl World {
         }
     }
 
+    /// Whether it may be lost: by itself, or as the failure of an argument of its task.
+    fn is_tainted(&self, id: ObjectId) -> bool {
+        let arguments = self.net.arguments.get(&id.task()).map_or(&[][..], Vec::as_slice);
+        self.tainted.contains(&id) || arguments.iter().any(|argument| self.is_tainted(*argument))
+    }
+
     /// Notes that `outer` contains `inner`; `false`: that would be a cycle,
     /// which no counting ever frees.
     pub(super) fn contain(&mut self, outer: ObjectId, inner: ObjectId) -> bool {
@@ -232,7 +238,7 @@ impl World {
                 if process.entrusting.iter().any(unknown) {
                     continue;
                 }
-                if object.refs == 0 || self.tainted.contains(&object.id) {
+                if object.refs == 0 || self.is_tainted(object.id) {
                     continue;
                 }
                 let lost = matches!(&object.content, Some(Content::Failed(failure))

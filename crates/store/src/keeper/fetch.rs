@@ -2,13 +2,13 @@
 
 use oxiray_ids::{ProcessId, StoreKey};
 
-use super::{Keeper, Orders, Place, Purpose, Refusal, Waiting, freed};
+use super::{Entry, Keeper, Orders, Place, Purpose, Refusal, Waiting, freed};
 use crate::table::Extent;
 use crate::word::{State, Word};
 
-/// What was just brought back stays for as long as it may take whoever asked to
-/// begin looking at it.
-pub(super) const GRACE: u64 = 500_000_000;
+/// What was just brought back stays until somebody looked at it, or for as long
+/// as it may take whoever asked to begin.
+const GRACE: u64 = 500_000_000;
 
 impl Keeper {
     /// A process wants to look at an object that it did not find in memory.
@@ -93,17 +93,30 @@ impl Keeper {
             return;
         };
         entry.place = Place::Memory(offset);
-        entry.stays_until = now + GRACE;
         self.table.set_extent(slot, Extent { offset, len: entry.len });
-        self.table.touch(slot, now / 1_000_000);
+        self.spilled.restored(entry.len);
+        self.let_stay(slot, now);
         self.table.update(slot, |word: Word| Some(word.with(State::Sealed)));
         self.progress = now;
-        self.spilled.restored(entry.len);
         for (to, request) in self.fetching.remove(&slot).unwrap_or_default() {
             out.fetched(to, request, Ok(()));
         }
         self.reclaim(slot, now, out);
         self.serve(now, out);
+    }
+
+    /// Gives those who asked for an object the time to look at it. Before they can.
+    pub(super) fn let_stay(&mut self, slot: u32, now: u64) {
+        let entry = self.entries.get_mut(&slot).expect("it was just brought back");
+        entry.stays_until = now + GRACE;
+        // Earlier than any look that follows.
+        self.table.touch(slot, (now / 1_000_000).saturating_sub(1));
+    }
+
+    /// Whether those who asked for an object have yet to look at it.
+    pub(super) fn is_to_stay(&self, slot: u32, entry: &Entry, now: u64) -> bool {
+        let since = entry.stays_until.saturating_sub(GRACE) / 1_000_000;
+        now < entry.stays_until && self.table.touched(slot) < since
     }
 
     /// An object could not be read from disk: it is lost.

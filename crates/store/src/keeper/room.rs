@@ -122,8 +122,8 @@ impl Keeper {
     /// Objects in memory that might go, and whether they are on disk, too. Those
     /// cost nothing; after them, what was looked at the longest ago.
     fn candidates(&self, now: u64) -> Vec<(u32, bool)> {
-        let in_memory = self.entries.iter().filter(|(_, entry)| {
-            matches!(entry.place, Place::Memory(_)) && entry.stays_until <= now
+        let in_memory = self.entries.iter().filter(|(slot, entry)| {
+            matches!(entry.place, Place::Memory(_)) && !self.is_to_stay(**slot, entry, now)
         });
         // Read once: processes touch objects meanwhile, and a sort must not see it.
         let mut keys: Vec<(bool, u64, u32)> = in_memory
@@ -215,7 +215,7 @@ impl Keeper {
             return self.reclaim(slot, now, out);
         }
         entry.place = Place::Memory(offset);
-        entry.stays_until = now + super::fetch::GRACE;
+        self.let_stay(slot, now);
         self.table.update(slot, |word| Some(word.with(State::Sealed)));
         for (to, request) in self.fetching.remove(&slot).unwrap_or_default() {
             out.fetched(to, request, Ok(()));

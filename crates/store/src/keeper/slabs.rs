@@ -12,7 +12,7 @@ const SLAB_SHARE: u64 = 8;
 /// One slab is this part of the arena, within limits.
 const SLAB_PART: u64 = 64;
 const SMALLEST_SLAB: u64 = 1 << 20;
-const LARGEST_SLAB: u64 = 16 << 20;
+const LARGEST_SLAB: u64 = 8 << 20;
 
 /// One slab.
 #[derive(Debug)]
