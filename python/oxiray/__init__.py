@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import exceptions, experimental, remote_function, runtime_context, util
+    from . import exceptions, experimental, internal, remote_function, runtime_context, util
     from ._cluster import available_resources, cluster_resources, nodes
     from ._ids import (
         ActorClassID,
@@ -65,6 +65,7 @@ _LATER = {
     "get_runtime_context": "runtime_context",
     "exceptions": None,
     "experimental": None,
+    "internal": None,
     "remote_function": None,
     "runtime_context": None,
     "util": None,
@@ -94,6 +95,7 @@ __all__ = [
     "get_gpu_ids",
     "get_runtime_context",
     "init",
+    "internal",
     "is_initialized",
     "kill",
     "method",

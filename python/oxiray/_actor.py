@@ -114,6 +114,13 @@ class _ShippedClass:
         return self._payload
 
 
+def owner_of_put(owner: object) -> _native.ActorRef:
+    """The actor that `put(_owner=)` names."""
+    if not isinstance(owner, ActorHandle):
+        raise TypeError(f"put(_owner=) must be an actor's handle, not {owner!r}")
+    return owner._ray_ref
+
+
 class ActorHandle:
     """A reference to an actor; `handle.method.remote(...)` calls it."""
 

@@ -142,7 +142,7 @@ def _custom(resources: Any) -> dict[str, float]:
 def _object_store(value: Any, memory: int) -> int:
     if value is None:
         return max(LEAST_OBJECT_STORE, int(memory * 0.3))
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1:
         raise TypeError(f"init(object_store_memory=) must be a number of bytes, not {value!r}")
     if value < LEAST_OBJECT_STORE:
         raise ValueError(

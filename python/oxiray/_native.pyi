@@ -50,7 +50,15 @@ class ActorCall:
 
 # Values. These raise what users see, bad arguments included, and start a session if there is none.
 def get(refs: ObjectRef | Sequence[ObjectRef], *, timeout: float | None = None) -> Any: ...
-def put(value: Any) -> ObjectRef: ...
+def put(value: Any, *, _owner: Any = None) -> ObjectRef: ...
+def free(refs: list[ObjectRef]) -> None:
+    """Frees the values, whoever holds references to them."""
+
+def locations(
+    refs: list[ObjectRef], *, timeout: float | None = None
+) -> list[tuple[int | None, bool]]:
+    """Of each: bytes of its value, None while there is none, and whether it is on disk."""
+
 def wait(
     refs: list[ObjectRef],
     *,

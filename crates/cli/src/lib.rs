@@ -16,7 +16,7 @@
 //! - `warmer`: makes the store's next pages ready
 //! - `session`: the session's directory
 //! - `poller`: what is being waited for
-//! - [`status`]: `oxiray status`
+//! - [`status`], [`memory`], `observer`: `oxiray status`, `oxiray memory`
 
 mod connection;
 pub mod daemon;
@@ -25,7 +25,9 @@ mod disk;
 mod io;
 mod lines;
 mod machine;
+pub mod memory;
 mod memory_watch;
+mod observer;
 mod output;
 mod poller;
 mod registration;

@@ -1,20 +1,14 @@
 //! `oxiray status`: what the sessions of this user have, run, and wait for.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use oxiray_scheduler::show_amounts;
-use oxiray_sys::packet;
-use oxiray_wire::control::{
-    Amount, ClusterView, FromNode, ProcessKind, Query, Register, ToNode, Topic, from_node, to_node,
-};
-use prost::Message;
+use oxiray_wire::control::{Amount, ClusterView};
 
 use crate::memory_watch::show_bytes;
-
-/// The code of "nothing runs", apart from that of errors.
-const NOTHING_RUNS: u8 = 3;
+use crate::observer::{NOTHING_RUNS, Observer, base, sessions};
 
 /// Prints all sessions.
 pub fn run() -> ExitCode {
@@ -22,7 +16,9 @@ pub fn run() -> ExitCode {
     let mut text = String::new();
     for path in sessions(&base) {
         // A session that ended meanwhile is none.
-        if let Ok(view) = ask(&path.join("node.sock")) {
+        let looked =
+            Observer::connect(&path.join("node.sock")).and_then(|session| session.cluster());
+        if let Ok(view) = looked {
             text.push_str(&show(&path, &view));
         }
     }
@@ -33,46 +29,6 @@ pub fn run() -> ExitCode {
     // Whoever reads may have enough before the end.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
-}
-
-/// Where sessions live; `OXIRAY_TMPDIR` overrides it.
-fn base() -> PathBuf {
-    match std::env::var_os("OXIRAY_TMPDIR") {
-        Some(path) if !path.is_empty() => path.into(),
-        _ => format!("/tmp/oxiray-{}", rustix::process::getuid().as_raw()).into(),
-    }
-}
-
-fn sessions(base: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(base).into_iter().flatten().filter_map(Result::ok);
-    let named = entries.filter(|e| e.file_name().to_string_lossy().starts_with("session_"));
-    let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
-}
-
-/// Looks at one session as an observer.
-fn ask(socket: &Path) -> io::Result<ClusterView> {
-    let socket = packet::connect_to(socket)?;
-    let limit = Some(std::time::Duration::from_secs(2));
-    rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Recv, limit)?;
-    let send =
-        |body: to_node::Body| packet::send(&socket, &ToNode::from(body).encode_to_vec(), &[]);
-    let mut register = Register { version: oxiray_wire::VERSION, ..Register::default() };
-    register.set_kind(ProcessKind::Observer);
-    send(to_node::Body::Register(register))?;
-    let mut query = Query { request: 1, ..Query::default() };
-    query.set_topic(Topic::Cluster);
-    send(to_node::Body::Query(query))?;
-    let mut buffer = vec![0; 256 * 1024];
-    while let Some((len, _)) = packet::receive(&socket, &mut buffer)? {
-        match FromNode::decode(&buffer[..len]).map(|message| message.body) {
-            Ok(Some(from_node::Body::ClusterView(view))) => return Ok(view),
-            Ok(Some(from_node::Body::Stopped(text))) => return Err(io::Error::other(text.text)),
-            _ => {}
-        }
-    }
-    Err(io::ErrorKind::UnexpectedEof.into())
 }
 
 fn show(path: &Path, view: &ClusterView) -> String {
@@ -86,8 +42,11 @@ fn show(path: &Path, view: &ClusterView) -> String {
         let used = total.amount.saturating_sub(free.map_or(0, |free| free.amount));
         rows.push((total.name.clone(), in_use(&total.name, used, total.amount)));
     }
-    let store =
+    let mut store =
         format!("{} of {} in use", show_bytes(view.store_used), show_bytes(view.store_size));
+    if view.on_disk > 0 {
+        store.push_str(&format!(", {} on disk", show_bytes(view.on_disk)));
+    }
     rows.push(("object store".into(), store));
     rows.push(("workers".into(), view.workers.to_string()));
     rows.push(("actors".into(), view.actors.to_string()));

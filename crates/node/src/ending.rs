@@ -37,6 +37,7 @@ impl Node {
         }
         let farewell = process.farewell.take();
         self.tell_peers(id, &process, farewell.as_ref(), reason, &last_lines, out);
+        self.leave_rounds(id, out);
         // Peers say when they have read what it still sent.
         let told = |owner| process.channels.contains_key(&owner);
         self.keeper.on_ended(id, told, now, &mut Counter(out));

@@ -12,6 +12,7 @@
 //! - `pool`: idle workers, those that start and those that leave
 //! - `actors`, `dead_actors`: the lives of actors
 //! - `storage`: messages to and from the object store
+//! - `reports`: questions that every process answers
 //! - `ending`: what the end of a process means for all others
 //! - `view`: the node in words; `validate`: its invariants
 
@@ -25,6 +26,7 @@ mod node;
 mod pool;
 mod pressure;
 mod process;
+mod reports;
 mod schedule;
 mod slots;
 mod storage;

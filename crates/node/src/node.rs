@@ -6,7 +6,7 @@ use oxiray_ids::{ActorId, ProcessId};
 use oxiray_scheduler::Ledger;
 use oxiray_store::{Keeper, Table};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{ProcessDied, ProcessKind, from_node};
+use oxiray_wire::control::{ProcessDied, ProcessKind, Topic, from_node};
 
 use crate::actors::Actor;
 use crate::dead_actors::DeadActors;
@@ -14,6 +14,7 @@ use crate::demand::{Lease, LeaseId};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
 use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
+use crate::reports::Round;
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::storage::Counter;
@@ -34,6 +35,8 @@ pub struct Node {
     /// The last that died, without their last lines, to answer late questions.
     pub(crate) dead_processes: VecDeque<ProcessDied>,
     pub(crate) pool: Pool,
+    pub(crate) rounds: BTreeMap<u64, Round>,
+    pub(crate) last_round: u64,
     pub(crate) schedule: Schedule,
 }
 
@@ -52,6 +55,8 @@ impl Node {
             dead_actors: DeadActors::default(),
             dead_processes: VecDeque::new(),
             pool: Pool::default(),
+            rounds: BTreeMap::new(),
+            last_round: 0,
             schedule: Schedule::default(),
             setup,
         }
@@ -124,6 +129,10 @@ impl Node {
             | Body::DeathSeen(_)
             | Body::WantSlab(_)
             | Body::ReturnSlab(_)) => self.on_store_message(from, body, now, out),
+            Body::Query(query) if query.topic() == Topic::Objects => {
+                self.ask_round(from, query.request, out);
+            }
+            Body::ObjectReport(report) => self.on_report(from, report, out),
             Body::Query(query) => {
                 let view = self.view(query.request, from);
                 out.send(from, from_node::Body::ClusterView(view));

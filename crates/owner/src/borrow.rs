@@ -435,6 +435,11 @@ impl Owner {
             if object.owner == Some(peer) {
                 // No message to it will be answered: settle what waits for its word.
                 object.registration = Registration::Unknown;
+                if let Some(Content::Stored { .. }) = object.content {
+                    // The store frees what the dead owned.
+                    object.content = Some(owner_died());
+                    self.failures += 1;
+                }
                 self.settle_all(key, out);
                 // Settling may have freed what contained it, and it with that.
                 if self.objects.get(key.index()).is_some_and(|object| object.content.is_none()) {

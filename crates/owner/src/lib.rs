@@ -6,6 +6,7 @@
 //! - [`lease`]: which worker gets which task, and when to ask for more workers
 //! - [`actor`]: calls to actors, in order
 //! - [`borrow`]: references that cross processes
+//! - [`report`]: what is held, and by what
 //! - [`owner`]: the state they share
 //!
 //! Invariants, checked by [`Owner::validate`] and cited by the tests:
@@ -22,6 +23,7 @@ pub mod borrow;
 pub mod lease;
 pub mod object;
 pub mod owner;
+pub mod report;
 pub mod task;
 
 #[cfg(test)]

@@ -118,6 +118,8 @@ pub(crate) struct Rare {
     pub(crate) unsettled: u32,
     /// Who entrusted it to us and waits until nothing in it is unsettled.
     pub(crate) entrusted_by: Option<ProcessId>,
+    /// Where it was created, if that is recorded.
+    pub(crate) call_site: Option<Box<str>>,
 }
 
 pub(crate) struct Object {

@@ -1,4 +1,4 @@
-//! `get`, `put`, `wait`.
+//! `get`, `wait`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::values::{self, Source, is_type};
 const GET_TIMEOUT: u8 = 11;
 
 /// The deadline that a `timeout=` argument means.
-fn deadline(timeout: Option<f64>) -> PyResult<Option<u64>> {
+pub(crate) fn deadline(timeout: Option<f64>) -> PyResult<Option<u64>> {
     let Some(seconds) = timeout else {
         return Ok(None);
     };
@@ -175,7 +175,11 @@ fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
     }
 }
 
-fn keys_of(py: Python<'_>, list: &Bound<'_, PyList>, what: &str) -> PyResult<Vec<ObjectKey>> {
+pub(crate) fn keys_of(
+    py: Python<'_>,
+    list: &Bound<'_, PyList>,
+    what: &str,
+) -> PyResult<Vec<ObjectKey>> {
     let current = session::existing();
     let mut keys = Vec::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
@@ -198,22 +202,6 @@ fn keys_of(py: Python<'_>, list: &Bound<'_, PyList>, what: &str) -> PyResult<Vec
         keys.push(reference.key);
     }
     Ok(keys)
-}
-
-/// Puts a value into the store.
-#[pyfunction]
-pub(crate) fn put(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<ObjectRef> {
-    if value.is_instance_of::<ObjectRef>() {
-        return Err(PyTypeError::new_err(
-            "put() takes a value, not an ObjectRef: it is in the store already",
-        ));
-    }
-    let session = session::current(py)?;
-    let owner = session.runtime.identity.process;
-    let (content, contained) = values::encode(&session, value, owner)?;
-    let id = session.runtime.next_put_id();
-    let key = session.runtime.lock().owner.put(id, content, contained);
-    Ok(ObjectRef { session, key, id })
 }
 
 /// Splits references into `num_returns` that are complete, earliest first

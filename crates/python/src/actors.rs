@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use oxiray_ids::{ActorId, FunctionId, ProcessId};
 use oxiray_wire::control::{self, to_node};
-use oxiray_wire::frame::RefName;
+use oxiray_wire::frame::{FailureCode, RefName};
 use oxiray_worker::{ObjectKey, Target, TaskSpec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::access;
+use crate::call_site;
 use crate::refs::{Reduced, name_for_pickle};
 use crate::session::{self, Session};
 use crate::submit::{Arguments, returned};
@@ -119,11 +121,38 @@ impl ActorCall {
             retries: 0,
         };
         let keys = runtime.submit(spec);
+        call_site::note(py, session, &self.name, keys.iter().copied());
         returned(py, session, id, keys)
     }
 
     fn __repr__(&self) -> String {
         format!("<remote call of {} of actor {}>", self.name, self.handle.actor)
+    }
+}
+
+impl ActorRef {
+    /// The process of this actor, waited for if it is not there yet.
+    pub(crate) fn process(&self, py: Python<'_>, session: &Arc<Session>) -> PyResult<ProcessId> {
+        let Handle { session: own, actor, .. } = &*self.0;
+        if !Arc::ptr_eq(own, session) {
+            return Err(session::ended_error(py, &format!("Actor {actor}")));
+        }
+        let mut found = None;
+        access::wait_for(py, session, None, |state| {
+            found = match state.owner.actor_peer(*actor) {
+                Ok(None) => return false,
+                Ok(Some(process)) => Some(Ok(process)),
+                Err(end) => Some(Err(end.reason.clone())),
+            };
+            true
+        })?;
+        match found {
+            Some(Ok(process)) => Ok(process),
+            reason => {
+                let reason = reason.and_then(Result::err).unwrap_or_default();
+                Err(session::engine_error(py, FailureCode::ActorDied as u8, &reason, &actor.0))
+            }
+        }
     }
 }
 

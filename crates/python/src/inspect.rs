@@ -67,6 +67,11 @@ pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("actors", view.actors)?;
     dict.set_item("store_used", view.store_used)?;
     dict.set_item("store_size", view.store_size)?;
+    dict.set_item("store_objects", view.store_objects)?;
+    dict.set_item("on_disk", view.on_disk)?;
+    dict.set_item("objects_on_disk", view.objects_on_disk)?;
+    dict.set_item("spilled", view.spilled)?;
+    dict.set_item("restored", view.restored)?;
     dict.set_item("waiting", view.waiting)?;
     dict.set_item("host", view.host)?;
     dict.set_item("pid", view.pid)?;

@@ -6,7 +6,9 @@
 //! - [`buffers`]: looking at shared memory from Python; all of this crate's unsafe
 //! - [`submit`]: arguments of calls, and `RemoteCall`
 //! - [`actors`]: `ActorRef`, `ActorCall`
-//! - [`access`]: `get`, `put`, `wait`
+//! - [`access`]: `get`, `wait`
+//! - [`objects`]: `put`, `internal.free`, and where objects are
+//! - [`call_site`]: where references were created
 //! - [`execute`]: the main loop of a worker
 //! - [`inspect`]: questions about the cluster and this process
 
@@ -15,8 +17,10 @@ use pyo3::prelude::*;
 mod access;
 mod actors;
 mod buffers;
+mod call_site;
 mod execute;
 mod inspect;
+mod objects;
 mod refs;
 mod session;
 mod submit;
@@ -32,7 +36,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffers::StoreView>()?;
     let functions = [
         wrap_pyfunction!(access::get, module)?,
-        wrap_pyfunction!(access::put, module)?,
+        wrap_pyfunction!(objects::put, module)?,
+        wrap_pyfunction!(objects::free, module)?,
+        wrap_pyfunction!(objects::locations, module)?,
         wrap_pyfunction!(access::wait, module)?,
         wrap_pyfunction!(access::watch, module)?,
         wrap_pyfunction!(access::next_watched, module)?,

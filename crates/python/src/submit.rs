@@ -17,6 +17,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::call_site;
 use crate::refs::ObjectRef;
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, is_type};
@@ -255,6 +256,7 @@ impl RemoteCall {
             retries: self.max_retries,
         };
         let keys = session.runtime.submit(spec);
+        call_site::note(py, &session, &self.name, keys.iter().copied());
         returned(py, &session, id, keys)
     }
 

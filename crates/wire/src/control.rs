@@ -439,6 +439,89 @@ pub struct Withdraw {
 pub enum Topic {
     /// Answered with [`ClusterView`].
     Cluster = 0,
+    /// Answered with an [`ObjectReport`] or more of every process, and one more
+    /// without a process when all have answered.
+    Objects = 1,
+}
+
+/// Where an object's value is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum WhereHeld {
+    /// It is not there yet.
+    Pending = 0,
+    /// In the process that owns it: it is small.
+    Process = 1,
+    /// In the store.
+    Memory = 2,
+    /// In the store, on disk.
+    Disk = 3,
+    /// Nowhere: its task failed, or it was lost or freed.
+    Failed = 4,
+}
+
+/// An object, as one process holds it.
+#[derive(Clone, PartialEq, Message)]
+pub struct HeldObject {
+    /// Twenty-eight bytes; none: its references are gone, but values in this process look at it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: Vec<u8>,
+    /// Bytes, if that is known.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
+    /// Where its value is.
+    #[prost(enumeration = "WhereHeld", tag = "3")]
+    pub place: i32,
+    /// Process number of its owner; 0: the process itself.
+    #[prost(uint32, tag = "4")]
+    pub owner: u32,
+    /// References of the program.
+    #[prost(uint32, tag = "5")]
+    pub local: u32,
+    /// Tasks under way that take it.
+    #[prost(uint32, tag = "6")]
+    pub tasks: u32,
+    /// Objects that contain it.
+    #[prost(uint32, tag = "7")]
+    pub captured: u32,
+    /// References on their way to other processes.
+    #[prost(uint32, tag = "8")]
+    pub in_flight: u32,
+    /// Other processes that hold it.
+    #[prost(uint32, tag = "9")]
+    pub borrowers: u32,
+    /// Values in the process look at it.
+    #[prost(bool, tag = "10")]
+    pub pinned: bool,
+    /// Where it was created, if that is recorded.
+    #[prost(string, tag = "11")]
+    pub call_site: String,
+    /// Its name in the store, if it is there.
+    #[prost(uint64, optional, tag = "12")]
+    pub key: Option<u64>,
+}
+
+/// What a process holds, or part of it.
+#[derive(Clone, PartialEq, Message)]
+pub struct ObjectReport {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Process number; 0: all have answered.
+    #[prost(uint32, tag = "2")]
+    pub process: u32,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "3")]
+    pub pid: u32,
+    /// What kind of process.
+    #[prost(enumeration = "ProcessKind", tag = "4")]
+    pub kind: i32,
+    /// What it holds.
+    #[prost(message, repeated, tag = "5")]
+    pub objects: Vec<HeldObject>,
+    /// The last one of this process.
+    #[prost(bool, tag = "6")]
+    pub last: bool,
 }
 
 /// A question about the cluster.
@@ -539,7 +622,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -614,6 +697,9 @@ pub mod to_node {
         /// Gives an empty slab back.
         #[prost(message, tag = "21")]
         ReturnSlab(Slab),
+        /// Answer to `ReportObjects`.
+        #[prost(message, tag = "22")]
+        ObjectReport(ObjectReport),
     }
 }
 
@@ -621,7 +707,7 @@ pub mod to_node {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromNode {
     /// Which message.
-    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17")]
+    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19")]
     pub body: Option<from_node::Body>,
 }
 
@@ -683,6 +769,12 @@ pub mod from_node {
         /// Memory is short: give empty slabs back.
         #[prost(message, tag = "17")]
         Trim(Empty),
+        /// Somebody asks what this process holds.
+        #[prost(message, tag = "18")]
+        ReportObjects(Query),
+        /// Answer to `Query`.
+        #[prost(message, tag = "19")]
+        ObjectReport(ObjectReport),
     }
 }
 

@@ -345,6 +345,7 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
             return runtime.replies.put(request, Reply::Slab);
         }
         Body::Trim(_) => return runtime.store.trim(),
+        Body::ReportObjects(query) => return runtime.report_objects(query.request),
         Body::ClusterView(view) => {
             return runtime.replies.put(view.request, Reply::View(Box::new(view)));
         }

@@ -7,6 +7,7 @@
 //! - [`pump`]: the thread that reads frames while nobody else does
 //! - [`near`]: sleeping near the process that one takes turns with
 //! - [`executor`]: tasks that others pushed to this process
+//! - `report`: what this process holds, told to whoever asks
 //! - [`store`], `copy`: the shared-memory store, as this process sees it
 //! - [`events`]: what ran when, for the timeline
 
@@ -18,6 +19,7 @@ pub mod executor;
 pub mod io;
 mod near;
 pub mod pump;
+mod report;
 pub mod runtime;
 pub mod store;
 

@@ -101,7 +101,7 @@ pub struct Runtime {
     state: Mutex<State>,
     bell: Bell,
     /// The object store.
-    pub(crate) store: Arc<Store>,
+    pub store: Arc<Store>,
     /// Who this process is.
     pub identity: Identity,
     counter: AtomicU64,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use oxiray_ids::{ProcessId, StoreKey};
-use oxiray_store::{Carver, Extent, Miss, SlabGrant, Table};
+use oxiray_store::{Carver, Extent, Miss, SlabGrant, State, Table};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::memory::Mapping;
 use oxiray_sys::packet;
@@ -106,6 +106,32 @@ impl Store {
     fn is_within(&self, extent: Extent) -> bool {
         let end = extent.offset.checked_add(extent.len);
         end.is_some_and(|end| end <= self.arena.len() as u64)
+    }
+
+    /// Objects that this process looks at: their slots and lengths.
+    pub(crate) fn looked_at(&self) -> Vec<(u32, u64)> {
+        let looks = self.looks.lock();
+        looks.keys().map(|slot| (*slot, self.table.extent(*slot).len)).collect()
+    }
+
+    /// The object that a slot holds now.
+    pub(crate) fn key_at(&self, slot: u32) -> StoreKey {
+        StoreKey::new(slot, self.table.word(slot).generation())
+    }
+
+    pub(crate) fn is_looked_at(&self, slot: u32) -> bool {
+        self.looks.lock().contains_key(&slot)
+    }
+
+    /// Whether an object is on disk; `None`: it is nowhere.
+    pub fn is_on_disk(&self, key: StoreKey) -> Option<bool> {
+        self.state(key).map(|state| matches!(state, State::Away | State::Leaving))
+    }
+
+    /// Where an object is; `None`: nowhere.
+    pub(crate) fn state(&self, key: StoreKey) -> Option<State> {
+        let word = self.table.word(key.slot());
+        (word.is(key) && !word.is_doomed()).then(|| word.state())
     }
 
     fn unpin(&self, slot: u32) {

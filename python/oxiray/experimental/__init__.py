@@ -6,20 +6,33 @@ TYPE_CHECKING = False  # see oxiray/__init__.py
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import tf_utils, torch_utils, ui
+    from . import locations, tf_utils, torch_utils, ui
+    from .locations import get_local_object_locations, get_object_locations
     from .tf_utils import TensorFlowVariables
     from .torch_utils import TorchVariables
 
 # Names that come at their first use, and where from. None: the submodule itself.
 _LATER = {
     "TensorFlowVariables": "tf_utils",
+    "get_local_object_locations": "locations",
+    "get_object_locations": "locations",
+    "locations": None,
     "TorchVariables": "torch_utils",
     "tf_utils": None,
     "torch_utils": None,
     "ui": None,
 }
 
-__all__ = ["TensorFlowVariables", "TorchVariables", "tf_utils", "torch_utils", "ui"]
+__all__ = [
+    "TensorFlowVariables",
+    "TorchVariables",
+    "get_local_object_locations",
+    "get_object_locations",
+    "locations",
+    "tf_utils",
+    "torch_utils",
+    "ui",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,10 +14,13 @@ struct Arguments {
 enum Command {
     /// Show the sessions that run: resources, workers, actors, and what waits and why.
     Status,
+    /// Show what holds memory: every object, its size, where it is and which references hold it.
+    Memory(oxiray_cli::memory::Options),
 }
 
 fn main() -> std::process::ExitCode {
     match Arguments::parse().command {
         Command::Status => oxiray_cli::status::run(),
+        Command::Memory(options) => oxiray_cli::memory::run(&options),
     }
 }

@@ -3,7 +3,7 @@
 
 use oxiray_ids::ProcessId;
 use oxiray_wire::control::{
-    Allocate, Empty, Lease, Peer, ProcessKind, Query, Slab, Stored, Text, to_node,
+    Allocate, Empty, Lease, ObjectReport, Peer, ProcessKind, Query, Slab, Stored, Text, to_node,
 };
 use proptest::prelude::*;
 
@@ -105,6 +105,11 @@ fn take(bed: &mut Bed, step: Step) {
                 let observer = bed.node.admit(ProcessKind::Observer, 3000).unwrap().process;
                 bed.event(Event::Ready(observer));
                 bed.say(observer, to_node::Body::Query(Query::default()));
+                let round = Query { topic: 1, ..Query::default() };
+                bed.say(observer, to_node::Body::Query(round.clone()));
+                bed.say(ProcessId(from), to_node::Body::Query(round));
+                let report = ObjectReport { request: 2, last: true, ..ObjectReport::default() };
+                bed.say(ProcessId(from), to_node::Body::ObjectReport(report));
                 bed.say(observer, to_node::Body::Connect(Peer { process: from }));
                 bed.end(observer, "it has seen enough");
             }
@@ -159,6 +164,7 @@ proptest! {
         prop_assert!(bed.node.actors.is_empty());
         prop_assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());
         prop_assert_eq!(bed.node.bells.len(), 1);
+        prop_assert!(bed.node.rounds.values().all(|round| round.asker == DRIVER));
         prop_assert!(bed.node.processes[&DRIVER].channels.is_empty());
     }
 

@@ -1,0 +1,225 @@
+//! `oxiray memory`: what holds memory in the sessions of this user, and who holds it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use oxiray_wire::control::{
+    ClusterView, HeldObject, ObjectReport, ProcessKind, Topic, WhereHeld, from_node::Body,
+};
+
+use crate::memory_watch::show_bytes;
+use crate::observer::{NOTHING_RUNS, Observer, base, sessions};
+
+/// What to show, and in which order.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// What comes first.
+    #[arg(long, value_enum, default_value = "size")]
+    sort_by: Order,
+    /// Rows of the table at most.
+    #[arg(long, default_value_t = 200)]
+    num_entries: usize,
+    /// Only the totals.
+    #[arg(long)]
+    stats_only: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Order {
+    /// The largest objects.
+    Size,
+    /// The process that holds them.
+    Pid,
+}
+
+/// What one process holds.
+struct Row {
+    pid: u32,
+    kind: &'static str,
+    object: HeldObject,
+}
+
+/// Prints what holds memory.
+pub fn run(options: &Options) -> ExitCode {
+    let base = base();
+    let mut text = String::new();
+    for path in sessions(&base) {
+        // A session that ended meanwhile is none.
+        if let Ok((view, rows, silent)) = ask(&path) {
+            text.push_str(&show(&path, &view, rows, silent, options));
+        }
+    }
+    if text.is_empty() {
+        eprintln!("No Oxiray session of yours is running (looked in {}).", base.display());
+        return ExitCode::from(NOTHING_RUNS);
+    }
+    // Whoever reads may have enough before the end.
+    let _ = io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
+/// Asks every process of a session. Also: whether one did not answer in time.
+fn ask(session: &Path) -> io::Result<(ClusterView, Vec<Row>, bool)> {
+    let observer = Observer::connect(&session.join("node.sock"))?;
+    let view = observer.cluster()?;
+    observer.ask(Topic::Objects)?;
+    let mut rows = Vec::new();
+    let answered = observer.receive(|body| match body {
+        Body::ObjectReport(report) if report.process == 0 => Some(()),
+        Body::ObjectReport(report) => {
+            rows.extend(rows_of(report));
+            None
+        }
+        _ => None,
+    });
+    Ok((view, rows, answered.is_err()))
+}
+
+fn rows_of(report: ObjectReport) -> impl Iterator<Item = Row> {
+    let kind = match report.kind() {
+        ProcessKind::Driver => "driver",
+        _ => "worker",
+    };
+    let pid = report.pid;
+    report.objects.into_iter().map(move |object| Row { pid, kind, object })
+}
+
+fn show(
+    path: &Path,
+    view: &ClusterView,
+    mut rows: Vec<Row>,
+    silent: bool,
+    options: &Options,
+) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!(
+        "{name}  (oxirayd pid {})\n  object store  {} of {} in use by {} objects",
+        view.pid,
+        show_bytes(view.store_used),
+        show_bytes(view.store_size),
+        view.store_objects - view.objects_on_disk.min(view.store_objects),
+    );
+    if view.spilled > 0 {
+        text.push_str(&format!(
+            "\n  on disk       {} in {} objects; {} written and {} read back so far",
+            show_bytes(view.on_disk),
+            view.objects_on_disk,
+            show_bytes(view.spilled),
+            show_bytes(view.restored),
+        ));
+    }
+    text.push_str(&totals(&rows));
+    if silent {
+        text.push_str("\n  (not every process has answered in time)");
+    }
+    text.push('\n');
+    if options.stats_only || rows.is_empty() {
+        return text;
+    }
+    match options.sort_by {
+        Order::Size => rows.sort_by_key(|row| std::cmp::Reverse(row.object.size)),
+        Order::Pid => rows.sort_by_key(|row| (row.pid, std::cmp::Reverse(row.object.size))),
+    }
+    // Values may look at an object without a reference to it; its owner knows its name.
+    let owned = rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
+    let names: BTreeMap<u64, Vec<u8>> =
+        owned.filter_map(|row| Some((row.object.key?, row.object.id.clone()))).collect();
+    for row in rows.iter_mut().filter(|row| row.object.id.is_empty()) {
+        let name = row.object.key.and_then(|key| names.get(&key));
+        row.object.id = name.cloned().unwrap_or_default();
+    }
+    let hidden = rows.len().saturating_sub(options.num_entries);
+    rows.truncate(options.num_entries);
+    text.push('\n');
+    text.push_str(&table(&rows));
+    if hidden > 0 {
+        text.push_str(&format!("  and {hidden} more (--num-entries shows more)\n"));
+    }
+    if rows.iter().all(|row| row.object.call_site.is_empty()) {
+        text.push_str(
+            "  Set RAY_record_ref_creation_sites=1 before init() to see where references were \
+             created.\n",
+        );
+    }
+    text
+}
+
+/// How much of what, in words.
+fn totals(rows: &[Row]) -> String {
+    let mut counted: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty()) {
+        let (count, bytes) = counted.entry(place(&row.object)).or_default();
+        *count += 1;
+        *bytes += row.object.size;
+    }
+    let words = counted.iter().map(|(place, (count, bytes))| {
+        format!("\n  {place:<12}  {count} objects, {}", show_bytes(*bytes))
+    });
+    words.collect()
+}
+
+fn place(object: &HeldObject) -> &'static str {
+    match object.place() {
+        WhereHeld::Pending => "pending",
+        WhereHeld::Process => "in process",
+        WhereHeld::Memory => "in store",
+        WhereHeld::Disk => "on disk",
+        WhereHeld::Failed => "failed",
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let titles = ["PID", "PROCESS", "OBJECT", "SIZE", "WHERE", "HELD BY", "CREATED AT"];
+    let mut lines = vec![titles.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(|row| {
+        let object = &row.object;
+        vec![
+            row.pid.to_string(),
+            row.kind.to_owned(),
+            name(object),
+            if object.size == 0 { "?".into() } else { show_bytes(object.size) },
+            place(object).to_owned(),
+            holders(object),
+            object.call_site.clone(),
+        ]
+    }));
+    let widths: Vec<usize> = (0..titles.len())
+        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        text.push_str(&format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned());
+        text.push('\n');
+    }
+    text
+}
+
+fn name(object: &HeldObject) -> String {
+    if object.id.is_empty() {
+        return "(no reference left)".into();
+    }
+    object.id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What counts on an object, as Ray calls it where Ray has a word.
+fn holders(object: &HeldObject) -> String {
+    let mut parts = Vec::new();
+    let mut add = |count: u32, what: &str| {
+        if count > 0 {
+            parts.push(if count == 1 { what.to_owned() } else { format!("{what} x{count}") });
+        }
+    };
+    // An actor's handle is an object whose index is zero.
+    let is_handle = object.id.len() == 28 && object.id[24..] == [0; 4];
+    add(object.local, if is_handle { "ACTOR_HANDLE" } else { "LOCAL_REFERENCE" });
+    add(object.tasks, "USED_BY_PENDING_TASK");
+    add(object.captured, "CAPTURED_IN_OBJECT");
+    add(object.in_flight, "IN_FLIGHT");
+    add(object.borrowers, "BORROWED");
+    add(u32::from(object.pinned), "PINNED_IN_MEMORY");
+    parts.join(", ")
+}

@@ -1,0 +1,81 @@
+//! Tells the node service what this process holds, when somebody asks.
+
+use oxiray_owner::Content;
+use oxiray_owner::report::Holding;
+use oxiray_store::State as StoreState;
+use oxiray_wire::control::{HeldObject, ObjectReport, WhereHeld, to_node};
+
+use crate::runtime::Runtime;
+use crate::store::Store;
+
+/// So many objects go into one packet.
+const IN_ONE_PACKET: usize = 300;
+/// What may be said of where an object was created.
+const LONGEST_CALL_SITE: usize = 200;
+
+impl Runtime {
+    /// Answers question `request` with everything that this process holds.
+    pub(crate) fn report_objects(&self, request: u64) {
+        let state = &mut *self.lock();
+        let mut held: Vec<HeldObject> = Vec::new();
+        let mut named = Vec::new();
+        for holding in state.owner.report() {
+            if let Some(Content::Stored { key, .. }) = holding.content {
+                named.push(key.slot());
+            }
+            held.push(described(&holding, &self.store));
+        }
+        // What is only looked at, by values whose references are gone.
+        for (slot, len) in self.store.looked_at() {
+            if !named.contains(&slot) {
+                let key = Some(self.store.key_at(slot).0);
+                let mut object =
+                    HeldObject { size: len, pinned: true, key, ..HeldObject::default() };
+                object.set_place(WhereHeld::Memory);
+                held.push(object);
+            }
+        }
+        let packets = held.len().div_ceil(IN_ONE_PACKET).max(1);
+        for number in 1..=packets {
+            let rest = held.split_off(held.len().min(IN_ONE_PACKET));
+            let objects = std::mem::replace(&mut held, rest);
+            let last = number == packets;
+            let report = ObjectReport { request, objects, last, ..ObjectReport::default() };
+            state.io.tell_node(to_node::Body::ObjectReport(report));
+        }
+    }
+}
+
+fn described(holding: &Holding<'_>, store: &Store) -> HeldObject {
+    let call_site = holding.call_site.unwrap_or_default();
+    let mut object = HeldObject {
+        id: holding.id.0.to_vec(),
+        owner: holding.owner.map_or(0, |owner| owner.0),
+        local: holding.local,
+        tasks: holding.tasks,
+        captured: holding.captured,
+        in_flight: holding.in_flight,
+        borrowers: holding.borrowers,
+        call_site: call_site.chars().take(LONGEST_CALL_SITE).collect(),
+        ..HeldObject::default()
+    };
+    match holding.content {
+        None => object.set_place(WhereHeld::Pending),
+        Some(Content::Failed(_)) => object.set_place(WhereHeld::Failed),
+        Some(Content::Inline(bytes)) => {
+            object.set_place(WhereHeld::Process);
+            object.size = bytes.len() as u64;
+        }
+        Some(Content::Stored { key, len }) => {
+            object.size = *len;
+            object.key = Some(key.0);
+            object.pinned = store.is_looked_at(key.slot());
+            object.set_place(match store.state(*key) {
+                Some(StoreState::Away | StoreState::Leaving) => WhereHeld::Disk,
+                Some(_) => WhereHeld::Memory,
+                None => WhereHeld::Failed,
+            });
+        }
+    }
+    object
+}
