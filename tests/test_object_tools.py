@@ -59,6 +59,7 @@ class Keeper:
 
 @pytest.fixture
 def cluster():
+    ray.shutdown()
     ray.init(num_cpus=2, object_store_memory=100 * 1024 * 1024, logging_level="error")
     yield
     ray.shutdown()

@@ -102,6 +102,10 @@ impl Worker {
             let next = match work {
                 Ok(Work::Task(execution)) => self.execute(py, execution),
                 Ok(Work::StartActor(start)) => self.construct(py, &start),
+                Ok(Work::Collect) => {
+                    let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
+                    Next::Go
+                }
                 Ok(Work::Exit(reason)) => Next::Exit(reason),
                 Err(_) => {
                     for module in std::mem::take(&mut preload) {

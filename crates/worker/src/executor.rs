@@ -27,6 +27,8 @@ pub enum Work {
     Task(Execution),
     /// Become an actor.
     StartActor(StartActor),
+    /// Collect garbage: it may be all that keeps this process.
+    Collect,
     /// Exit, for this reason.
     Exit(String),
 }
@@ -74,6 +76,8 @@ pub struct Executor {
     retired: Option<String>,
     /// The node wants us gone when idle.
     pub(crate) exit: bool,
+    /// Garbage was collected since we are to exit.
+    collected: bool,
     /// Nobody holds a handle of our actor.
     pub(crate) unreferenced: bool,
     /// When owners were last told of answers.
@@ -94,11 +98,17 @@ impl Executor {
             start: None,
             retired: None,
             exit: false,
+            collected: false,
             unreferenced: false,
             told: 0,
             answered: None,
             events,
         }
+    }
+
+    /// References in garbage that is a cycle are let go by nothing else, once no code runs here.
+    fn collect_once(&mut self) -> Option<Work> {
+        (!std::mem::replace(&mut self.collected, true)).then_some(Work::Collect)
     }
 
     pub(crate) fn push(&mut self, peer: ProcessId, number: u64, bytes: &[u8]) {
@@ -315,7 +325,10 @@ fn next_work(state: &mut State) -> Option<Work> {
     }
     if let Some(reason) = &state.executor.retired {
         let needed = state.owner.counts() != (0, 0) || !state.owner.owes_nothing();
-        return (!needed || state.stopped.is_some()).then(|| Work::Exit(reason.clone()));
+        if !needed || state.stopped.is_some() {
+            return Some(Work::Exit(reason.clone()));
+        }
+        return state.executor.collect_once();
     }
     while let Some(queued) = state.executor.queue.pop_front() {
         // Its owner may have taken it back.
@@ -336,6 +349,7 @@ fn next_work(state: &mut State) -> Option<Work> {
         () if state.executor.unreferenced && state.owner.owes_nothing() => {
             "all handles of the actor are gone"
         }
+        () if state.executor.exit => return state.executor.collect_once(),
         () => return None,
     };
     Some(Work::Exit(reason.to_owned()))
