@@ -32,6 +32,11 @@ def copy_untouched(_: int) -> Call:
     return copy_of(arrays.untouched(arrays.LARGE_LENGTH))
 
 
+@row("single client put 1 MB *", "calls/s")
+def copy_megabyte(_: int) -> Call:
+    return copy_of(arrays.touched(125_000))
+
+
 @row("single client put gigabytes, touched array *", "GB/s", weight=arrays.LARGE_GIGABYTES)
 def copy_touched(_: int) -> Call:
     return copy_of(arrays.touched(arrays.LARGE_LENGTH))

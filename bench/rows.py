@@ -58,6 +58,21 @@ def call_in_turn(servers: list[Any], count: int) -> None:
     ray.get([servers[i % len(servers)].small_value.remote() for i in range(count)])
 
 
+@ray.remote
+def count_arguments(*values: object) -> int:
+    return len(values)
+
+
+@ray.remote(num_returns=3000)
+def many_values() -> tuple[int, ...]:
+    return tuple(range(3000))
+
+
+@ray.remote
+def make_array(length: int) -> Any:
+    return arrays.touched(length)
+
+
 @ray.remote(num_cpus=0)
 class Server:
     def small_value(self) -> bytes:
@@ -149,6 +164,32 @@ def multi_client_put_gigabytes(items: int) -> Call:
 def get_large(_: int) -> Call:
     ref = ray.put(arrays.untouched(arrays.LARGE_LENGTH))
     return lambda: ray.get(ref)
+
+
+# A megabyte: between what travels in messages and what is worth a round trip.
+MEGABYTE = 125_000
+
+
+@row("single client put 1 MB *", "calls/s")
+def put_megabyte(_: int) -> Call:
+    array = arrays.touched(MEGABYTE)
+    return lambda: ray.put(array)
+
+
+@row("task that returns 1 MB, get *", "calls/s")
+def return_megabyte(_: int) -> Call:
+    return lambda: ray.get(make_array.remote(MEGABYTE))
+
+
+@row("task with 10,000 ref arguments *", "calls/s")
+def many_arguments(_: int) -> Call:
+    refs = [ray.put(i) for i in range(10_000)]
+    return lambda: ray.get(count_arguments.remote(*refs))
+
+
+@row("task with 3,000 returns, get *", "calls/s")
+def many_returns(_: int) -> Call:
+    return lambda: ray.get(many_values.remote())
 
 
 @row("single client get object containing 10k refs", "calls/s")

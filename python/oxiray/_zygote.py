@@ -21,8 +21,9 @@ from collections import deque
 
 _SOCKET = 3
 # After the first workers are out, and it is quiet for so long, modules the driver uses are imported
-# too: the first workers start at once, later ones find the modules there.
-_QUIET_MS = 50
+# too, one at a time: an import keeps a fork waiting, and workers come in waves. Later ones find the
+# modules there.
+_QUIET_MS = 500
 
 
 class Zygote:
@@ -118,12 +119,10 @@ class Zygote:
         # Libraries that start threads at import (OpenBLAS) do not when told to use one; tasks ask
         # for one CPU unless they say so, and Ray's workers set the same.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-        for name in self._preload:
-            try:
-                __import__(name)
-            except BaseException:  # a worker that needs it will say what is wrong
-                continue
-        self._preload = []
+        try:
+            __import__(self._preload.pop(0))
+        except BaseException:  # a worker that needs it will say what is wrong
+            return
         gc.collect()
         gc.freeze()
 
@@ -137,7 +136,7 @@ def main() -> None:
     # Everything a worker needs, so that a fork finds it in memory.
     import cloudpickle  # noqa: F401
 
-    from . import _child, _errors, _serialization, _worker  # noqa: F401
+    from . import _child, _errors, _pickler, _serialization, _worker  # noqa: F401
 
     zygote = Zygote()
     gc.collect()
