@@ -15,11 +15,24 @@ def usable_cpus() -> int:
 def total_memory() -> int:
     """Bytes of memory, by the machine and by the cgroup's limit."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = _read(path)
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
+    limits = (_read(path) for path in _memory_limits(_read("/proc/self/cgroup")))
+    return min([total, *(int(text) for text in limits if text.isdigit())])
+
+
+def _memory_limits(groups: str) -> list[str]:
+    """Where the limits of all cgroups above this process are, given its /proc/self/cgroup."""
+    files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+    for line in groups.splitlines():
+        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        if controllers == "":
+            root, name = "/sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        parts = path.strip("/").split("/")
+        files += ["/".join([root, *parts[:depth], name]) for depth in range(1, len(parts) + 1)]
+    return files
 
 
 def _cgroup_cpus() -> float | None:

@@ -108,18 +108,18 @@ impl Carver {
         slots.into_iter().for_each(|slot| self.look_after(slot));
     }
 
-    /// Gives up slabs in which nothing is left: their offsets.
+    /// Gives up all slabs but those in which something is being written: their
+    /// offsets. What is left in them is for whoever granted them to look after.
     pub fn trim(&mut self) -> Vec<u64> {
         self.sweep();
-        let mut given_up = Vec::new();
-        self.slabs.retain(|(offset, slab)| {
-            let empty = slab.arena.used() == 0;
-            if empty {
-                given_up.push(*offset);
-            }
-            !empty
-        });
-        given_up
+        let is_written = |slot: &u32| self.table.word(*slot).state() == State::Writing;
+        let written = self.parts.iter().filter(|(slot, _)| is_written(slot));
+        let kept: HashSet<u64> = written.map(|(_, (start, _))| *start).collect();
+        self.parts.retain(|_, (start, _)| kept.contains(start));
+        let (kept, given_up): (Vec<_>, Vec<_>) =
+            self.slabs.drain(..).partition(|(start, _)| kept.contains(start));
+        self.slabs = kept;
+        given_up.into_iter().map(|(start, _)| start).collect()
     }
 
     /// An owner is gone, and what is its own (C-3).

@@ -10,8 +10,8 @@
 //! result that its owner has not taken up yet.
 //!
 //! Small objects are not known here one by one: a process carves them from a
-//! slab that it leases (see [`crate::Carver`]). When it dies they become
-//! objects like all others.
+//! slab that it leases (see [`crate::Carver`]). When it dies, or gives its slabs
+//! back because memory is short, they become objects like all others.
 //!
 //! Invariants, checked by [`Keeper::validate`]:
 //!
@@ -72,7 +72,7 @@ pub trait Orders {
     fn slab(&mut self, to: ProcessId, request: u64, slab: Option<SlabGrant>);
     /// Answers a request for an object: it can be looked at, or why not.
     fn fetched(&mut self, to: ProcessId, request: u64, answer: Result<(), Refusal>);
-    /// Asks a process to give back slabs that are empty.
+    /// Asks a process to give back its slabs, with what is in them.
     fn trim(&mut self, process: ProcessId);
     /// Writes objects to disk: `on_spilled` or `on_not_spilled` follows.
     fn spill(&mut self, batch: Vec<(StoreKey, Extent)>);
@@ -146,6 +146,8 @@ pub struct Keeper {
     spilled: Spilled,
     /// Why the last write to disk failed, and when to try again.
     disk_trouble: Option<(Refusal, u64)>,
+    /// Most objects of the next batch: fewer after one for which the disk had no room.
+    batch_objects: usize,
     /// When memory was last had back, or anything was moved.
     progress: u64,
     /// Until when there is no use in looking for something to take away.
@@ -176,6 +178,7 @@ impl Keeper {
             leaving: 0,
             spilled: Spilled::default(),
             disk_trouble: None,
+            batch_objects: room::BATCH_OBJECTS,
             progress: 0,
             no_room_before: 0,
             ticked: 0,

@@ -68,10 +68,13 @@ impl Spilled {
         const MEBIBYTE: f64 = (1 << 20) as f64;
         let mebibytes = self.written as f64 / MEBIBYTE;
         let rate = mebibytes / (self.nanoseconds as f64 / 1e9);
+        let objects = match self.objects_written {
+            1 => "1 object".to_owned(),
+            many => format!("{many} objects"),
+        };
         Some(format!(
-            "Spilled {mebibytes:.0} MiB so far ({} objects) because the object store is full, at \
-             {rate:.0} MiB/s. Set RAY_verbose_spill_logs=0 to hide this.",
-            self.objects_written
+            "Spilled {mebibytes:.1} MiB so far ({objects}) because the object store is full, at \
+             {rate:.0} MiB/s. Set RAY_verbose_spill_logs=0 to hide this."
         ))
     }
 }

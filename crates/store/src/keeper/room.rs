@@ -10,7 +10,7 @@ use crate::word::State;
 /// that much: large files are what disks are good at.
 const BATCH_BYTES: u64 = 100 << 20;
 /// And not more objects than this, so that a batch is not late for its first.
-const BATCH_OBJECTS: usize = 4096;
+pub(super) const BATCH_OBJECTS: usize = 4096;
 /// Slabs are asked back at most this often.
 const TRIM_EVERY: u64 = 100_000_000;
 /// When the user hears that everything waits.
@@ -100,7 +100,7 @@ impl Keeper {
                 }
                 continue;
             }
-            if !disk_works || bytes >= wanted || batch.len() >= BATCH_OBJECTS {
+            if !disk_works || bytes >= wanted || batch.len() >= self.batch_objects {
                 break;
             }
             if self.begin_to_leave(slot) {
@@ -165,6 +165,7 @@ impl Keeper {
         out: &mut impl Orders,
     ) {
         self.disk_trouble = None;
+        self.batch_objects = BATCH_OBJECTS;
         self.progress = now;
         let mut bytes = 0;
         for key in keys {
@@ -189,10 +190,15 @@ impl Keeper {
         out: &mut impl Orders,
     ) {
         const TRY_AGAIN_AFTER: u64 = 1_000_000_000;
-        if self.disk_trouble.is_none() {
-            out.tell_user(format!("Objects could not be spilled: {}", why.text));
+        if why.out_of_disk && keys.len() > 1 {
+            // A part of it may fit, and may do.
+            self.batch_objects = keys.len() / 2;
+        } else {
+            if self.disk_trouble.is_none() {
+                out.tell_user(format!("Objects could not be spilled: {}", why.text));
+            }
+            self.disk_trouble = Some((why, now + TRY_AGAIN_AFTER));
         }
-        self.disk_trouble = Some((why, now + TRY_AGAIN_AFTER));
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key.slot())
                 && let Place::Leaving { wanted, .. } = &mut entry.place
@@ -215,9 +221,12 @@ impl Keeper {
             return self.reclaim(slot, now, out);
         }
         entry.place = Place::Memory(offset);
-        self.let_stay(slot, now);
+        let asked = self.fetching.remove(&slot).unwrap_or_default();
+        if !asked.is_empty() {
+            self.let_stay(slot, now);
+        }
         self.table.update(slot, |word| Some(word.with(State::Sealed)));
-        for (to, request) in self.fetching.remove(&slot).unwrap_or_default() {
+        for (to, request) in asked {
             out.fetched(to, request, Ok(()));
         }
         self.reclaim(slot, now, out);

@@ -18,11 +18,11 @@ const LARGEST_SLAB: u64 = 8 << 20;
 #[derive(Debug)]
 pub(super) struct Slab {
     len: u64,
-    /// `None`: its process is gone, and its objects are the keeper's.
+    /// `None`: its process is gone or gave it back, and its objects are the keeper's.
     holder: Option<ProcessId>,
     /// Slots that its process gives to objects.
     pub(super) slots: Vec<u32>,
-    /// Objects that are left in it, when the process is gone.
+    /// Objects that are left in it then.
     live: usize,
 }
 
@@ -58,7 +58,7 @@ impl Keeper {
         Some(grant)
     }
 
-    /// A process gives back a slab in which nothing is left.
+    /// A process gives back a slab; what is left in it is the keeper's, and can be spilled.
     pub fn on_slab_returned(
         &mut self,
         from: ProcessId,
@@ -70,11 +70,13 @@ impl Keeper {
         if !theirs {
             return;
         }
-        let slab = self.slabs.remove(&offset).expect("just seen");
-        for slot in slab.slots {
-            self.give_back_slot(slot);
+        for slot in self.take_over_slab(offset) {
+            // Its owner may have died, or freed it, while nobody looked after it.
+            if !self.rows.contains_key(&self.table.parties(slot).0) {
+                self.table.update(slot, |word: Word| Some(word.doomed()));
+            }
+            self.reclaim(slot, now, out);
         }
-        self.arena.free(offset);
         self.progress = now;
         self.serve(now, out);
     }
@@ -92,20 +94,28 @@ impl Keeper {
         let theirs = self.slabs.iter().filter(|(_, slab)| slab.holder == Some(holder));
         let offsets: Vec<u64> = theirs.map(|(&offset, _)| offset).collect();
         for offset in offsets {
-            let mut slab = self.slabs.remove(&offset).expect("just seen");
-            slab.holder = None;
-            for slot in std::mem::take(&mut slab.slots) {
-                match self.adopt_part(slot, offset, slab.len) {
-                    true => slab.live += 1,
-                    false => self.give_back_slot(slot),
-                }
-            }
-            if slab.live == 0 {
-                self.arena.free(offset);
-            } else {
-                self.slabs.insert(offset, slab);
+            self.take_over_slab(offset);
+        }
+    }
+
+    /// What is in a slab becomes the keeper's: the slots of it.
+    fn take_over_slab(&mut self, offset: u64) -> Vec<u32> {
+        let mut slab = self.slabs.remove(&offset).expect("just seen");
+        slab.holder = None;
+        let mut adopted = Vec::new();
+        for slot in std::mem::take(&mut slab.slots) {
+            match self.adopt_part(slot, offset, slab.len) {
+                true => adopted.push(slot),
+                false => self.give_back_slot(slot),
             }
         }
+        slab.live = adopted.len();
+        if slab.live == 0 {
+            self.arena.free(offset);
+        } else {
+            self.slabs.insert(offset, slab);
+        }
+        adopted
     }
 
     /// Whether a slot of a slab holds an object, which is then the keeper's.

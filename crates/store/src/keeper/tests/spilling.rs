@@ -209,7 +209,7 @@ fn the_user_hears_of_spilling_at_first_and_at_each_doubling() {
         }
         bench.orders();
     }
-    let starts = ["Spilled 8 MiB so far (1 ob", "Spilled 16 ", "Spilled 32 ", "Spilled 64 "];
+    let starts = ["Spilled 8.0 MiB so far (1 object)", "Spilled 16", "Spilled 32", "Spilled 64"];
     assert_eq!(told.len(), starts.len(), "{told:?}");
     for (text, start) in told.iter().zip(starts) {
         assert!(text.starts_with(start) && text.contains("at 8 MiB/s"), "{text}");
