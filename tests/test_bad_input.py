@@ -139,7 +139,7 @@ def test_an_unknown_option_lists_the_valid_ones():
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_restarts": 1}, {"lifetime": "detached"}, {"name": "x"}, {"max_concurrency": 2}],
+    [{"max_concurrency": 2}, {"concurrency_groups": {"io": 2}}, {"max_pending_calls": 5}],
 )
 def test_what_actors_cannot_do_yet_is_refused_not_ignored(options):
     with pytest.raises(ValueError, match="not supported yet"):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UniqueID,
         WorkerID,
     )
+    from ._named_actors import get_actor
     from ._timeline import timeline
     from .runtime_context import get_gpu_ids, get_runtime_context
 
@@ -62,6 +63,7 @@ _LATER = {
     "nodes": "_cluster",
     "timeline": "_timeline",
     "get_gpu_ids": "runtime_context",
+    "get_actor": "_named_actors",
     "get_runtime_context": "runtime_context",
     "exceptions": None,
     "experimental": None,
@@ -92,6 +94,7 @@ __all__ = [
     "exceptions",
     "experimental",
     "get",
+    "get_actor",
     "get_gpu_ids",
     "get_runtime_context",
     "init",

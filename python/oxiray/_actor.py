@@ -6,7 +6,7 @@ the handle: no reference cycle may keep an actor alive until the garbage collect
 
 from __future__ import annotations
 
-from . import _native, _options
+from . import _named_actors, _native, _options
 from ._remote_function import dump_definition
 
 TYPE_CHECKING = False  # see __init__
@@ -56,12 +56,35 @@ class ActorClass:
 
     def remote(self, *args: Any, **kwargs: Any) -> ActorHandle:
         """Starts an actor; its constructor runs in a worker of its own."""
-        shipped = self._shipped
-        name = self.__ray_actor_class__.__name__
+        shipped, options = self._shipped, self._options
+        class_name = self.__ray_actor_class__.__name__
+        retries = options.get("max_task_retries") or 0
+        about = class_name, shipped.methods, retries
+        name = options.get("name")
+        if name is None:
+            _refuse_without_name(options)
+        elif options.get("get_if_exists"):
+            existing = _named_actors.find(name, options.get("namespace"))
+            if existing is not None:
+                return existing
         ref = _native.create_actor(
-            shipped.payload(), name, args, kwargs, self._placement, self._held
+            shipped.payload(),
+            class_name,
+            args,
+            kwargs,
+            self._placement,
+            self._held,
+            max_restarts=options.get("max_restarts") or 0,
+            detached=options.get("lifetime") == "detached",
+            named=None if name is None else _named_actors.name_tag(name, options, about),
         )
-        return ActorHandle(ref, name, shipped.methods)
+        if ref is not None:
+            return ActorHandle(ref, *about)
+        assert name is not None, "only a name can be taken"
+        if options.get("get_if_exists"):  # another was quicker
+            existing = _named_actors.find(name, options.get("namespace"))
+            return existing if existing is not None else self.remote(*args, **kwargs)
+        raise _named_actors.taken(name, options)
 
     def options(self, **options: Any) -> ActorClass:
         """The same class with other options."""
@@ -124,10 +147,17 @@ def owner_of_put(owner: object) -> _native.ActorRef:
 class ActorHandle:
     """A reference to an actor; `handle.method.remote(...)` calls it."""
 
-    def __init__(self, ref: _native.ActorRef, class_name: str, methods: dict[str, int]) -> None:
+    def __init__(
+        self,
+        ref: _native.ActorRef,
+        class_name: str,
+        methods: dict[str, int],
+        max_task_retries: int = 0,
+    ) -> None:
         self._ray_ref = ref
         self._ray_class_name = class_name
         self._ray_methods = methods
+        self._ray_max_task_retries = max_task_retries
 
     def __getattr__(self, name: str) -> ActorMethod:
         methods = self.__dict__.get("_ray_methods", {})
@@ -135,7 +165,7 @@ class ActorHandle:
         if num_returns is None:
             owner = self.__dict__.get("_ray_class_name", "?")
             raise AttributeError(f"The actor {owner!r} has no method {name!r}")
-        made = ActorMethod(self._ray_ref, name, num_returns)
+        made = ActorMethod(self._ray_ref, name, num_returns, self._ray_max_task_retries)
         self.__dict__[name] = made
         return made
 
@@ -160,25 +190,37 @@ class ActorHandle:
         return f"Actor({self._ray_class_name}, {self._ray_ref.hex()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ActorHandle, (self._ray_ref, self._ray_class_name, self._ray_methods)
+        return ActorHandle, (
+            self._ray_ref,
+            self._ray_class_name,
+            self._ray_methods,
+            self._ray_max_task_retries,
+        )
 
 
 class ActorMethod:
     """One method of one actor."""
 
-    __slots__ = ("_name", "_num_returns", "_ref", "remote")
+    __slots__ = ("_name", "_num_returns", "_ref", "_retries", "remote")
 
-    def __init__(self, ref: _native.ActorRef, name: str, num_returns: int) -> None:
+    def __init__(
+        self, ref: _native.ActorRef, name: str, num_returns: int, max_task_retries: int = 0
+    ) -> None:
         self._ref = ref
         self._name = name
         self._num_returns = num_returns
-        self.remote = ref.method(name, num_returns)
+        self._retries = max_task_retries
+        self.remote = ref.method(name, num_returns, max_task_retries)
 
     def options(self, **options: Any) -> ActorMethod:
         """The same method with other options."""
-        num_returns = _options.check("method", options).get("num_returns")
+        checked = _options.check("method", options)
+        num_returns, retries = checked.get("num_returns"), checked.get("max_task_retries")
         return ActorMethod(
-            self._ref, self._name, self._num_returns if num_returns is None else num_returns
+            self._ref,
+            self._name,
+            self._num_returns if num_returns is None else num_returns,
+            self._retries if retries is None else retries,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -191,7 +233,14 @@ class ActorMethod:
         return f"<oxiray.ActorMethod {self._name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ActorMethod, (self._ref, self._name, self._num_returns)
+        return ActorMethod, (self._ref, self._name, self._num_returns, self._retries)
+
+
+def _refuse_without_name(options: dict[str, Any]) -> None:
+    if options.get("get_if_exists"):
+        raise ValueError("get_if_exists=True needs a name: give the option name=, too")
+    if options.get("namespace") is not None:
+        raise ValueError("namespace= is where a name is valid: give the option name=, too")
 
 
 def kill(actor: ActorHandle, *, no_restart: bool = True) -> None:

@@ -113,6 +113,16 @@ def _only(*allowed: Any) -> Check:
     return check
 
 
+def _one_of(*allowed: Any) -> Check:
+    def check(name: str, value: Any) -> Any:
+        if value not in allowed:
+            choices = ", ".join(map(repr, allowed))
+            raise ValueError(f"The option {name!r} must be one of {choices}, not {value!r}")
+        return value
+
+    return check
+
+
 _TASK, _ACTOR, _METHOD, _BOTH = ("task",), ("actor",), ("method",), ("task", "actor")
 
 # Each option's rules: for which kinds, and what its value must be.
@@ -125,7 +135,7 @@ _TABLE: dict[str, dict[tuple[str, ...], Check]] = {
     "max_retries": {_TASK: _whole(-1, " (-1: without end)")},
     "retry_exceptions": {_TASK: _retry_exceptions},
     "max_calls": {_TASK: _whole(0, " (0: without limit)")},
-    "name": {("task", "method"): _name, _ACTOR: _only(None)},
+    "name": {("task", "actor", "method"): _name},
     "enable_task_events": {("task", "actor", "method"): _flag},
     "scheduling_strategy": {_BOTH: _only(None, "DEFAULT", "SPREAD")},
     "runtime_env": {_BOTH: _only(None, {})},
@@ -137,15 +147,15 @@ _TABLE: dict[str, dict[tuple[str, ...], Check]] = {
     "label_selector": {_BOTH: _only(None, {})},
     "fallback_strategy": {_BOTH: _only(None, [])},
     "_labels": {_BOTH: _only(None, {})},
-    "max_restarts": {_ACTOR: _only(0)},
-    "max_task_retries": {("actor", "method"): _only(0)},
+    "max_restarts": {_ACTOR: _whole(-1, " (-1: without end)")},
+    "max_task_retries": {("actor", "method"): _whole(-1, " (-1: without end)")},
     "max_concurrency": {_ACTOR: _only(None, 1)},
     "max_pending_calls": {_ACTOR: _only(-1)},
     "concurrency_groups": {_ACTOR: _only(None, {}, [])},
     "concurrency_group": {_METHOD: _only(None)},
-    "lifetime": {_ACTOR: _only(None, "non_detached")},
-    "namespace": {_ACTOR: _only(None)},
-    "get_if_exists": {_ACTOR: _only(False)},
+    "lifetime": {_ACTOR: _one_of(None, "detached", "non_detached")},
+    "namespace": {_ACTOR: _name},
+    "get_if_exists": {_ACTOR: _flag},
     "allow_out_of_order_execution": {_ACTOR: _only(None, False)},
     "enable_tensor_transport": {_ACTOR: _only(None, False)},
     "_generator_backpressure_num_objects": {("task", "method"): _only(None)},

@@ -7,7 +7,9 @@ from typing import Any
 from . import _native
 
 
-def free(object_refs: _native.ObjectRef | list[_native.ObjectRef], local_only: bool = False) -> None:
+def free(
+    object_refs: _native.ObjectRef | list[_native.ObjectRef], local_only: bool = False
+) -> None:
     """Frees values at once, whoever holds references: `get` of them raises ObjectFreedError.
 
     Values that `get` returned before stay what they are. What a task has yet to return is not

@@ -75,8 +75,8 @@ class RuntimeContext:
 
     @property
     def was_current_actor_reconstructed(self) -> bool:
-        """Actors do not restart yet."""
-        return False
+        """Whether the actor that asks was started again after its process died."""
+        return bool(self._view()["restarts"])
 
     # The older names of the ids: objects, not strings.
     @property

@@ -192,8 +192,8 @@ fn table(rows: &[Row]) -> String {
     let mut text = String::new();
     for line in lines {
         let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
-        text.push_str(&format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned());
-        text.push('\n');
+        let line = cells.collect::<Vec<_>>().join("  ");
+        text.push_str(&format!("  {}\n", line.trim_end()));
     }
     text
 }

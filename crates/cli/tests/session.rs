@@ -138,6 +138,7 @@ fn create(driver: &Driver, number: u8, class_name: &str) -> Vec<u8> {
         class_name: class_name.into(),
         placement: shape(1),
         held: shape(0),
+        ..CreateActor::default()
     }));
     actor
 }

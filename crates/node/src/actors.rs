@@ -1,4 +1,4 @@
-//! The lives of actors: waiting, starting, alive, dead.
+//! The lives of actors: waiting, starting, alive, started again, dead.
 
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_scheduler::Allocation;
@@ -31,7 +31,14 @@ pub(crate) struct Actor {
     pub(crate) class_name: String,
     pub(crate) creator: ProcessId,
     pub(crate) stage: Stage,
+    placement: Shape,
     held: Shape,
+    /// How often it may be started again; negative: for ever.
+    restarts_left: i64,
+    /// How often it was.
+    restarts: u64,
+    /// Neither its handles nor its creator keep it alive.
+    pub(crate) detached: bool,
     pub(crate) allocation: Option<Allocation>,
     pub(crate) watchers: Vec<ProcessId>,
 }
@@ -55,24 +62,71 @@ impl Node {
             return;
         }
         let watchers = self.actors.remove(&id).map(|actor| actor.watchers).unwrap_or_default();
-        let shape = self.schedule.intern(message.placement.unwrap_or_default());
-        self.schedule.last_waiting += 1;
-        let order = self.schedule.last_waiting;
-        self.schedule.waiting_actors.insert((shape, order), id);
-        if !self.schedule.turns.contains(&Turn::Actors) {
-            self.schedule.turns.push_back(Turn::Actors);
-        }
         let actor = Actor {
             class_name: message.class_name,
             creator,
-            stage: Stage::Waiting(shape, order),
+            stage: Stage::Expected,
+            placement: message.placement.unwrap_or_default(),
             held: message.held.unwrap_or_default(),
+            restarts_left: message.max_restarts,
+            restarts: 0,
+            detached: message.detached,
             allocation: None,
             watchers,
         };
         self.actors.insert(id, actor);
+        self.queue_actor(id);
         self.processes.get_mut(&creator).expect("is the sender").actors.insert(id);
         self.watch(creator, id);
+    }
+
+    /// Puts an actor into the queue for a worker.
+    fn queue_actor(&mut self, id: ActorId) {
+        let actor = self.actors.get_mut(&id).expect("is alive");
+        let shape = self.schedule.intern(actor.placement.clone());
+        self.schedule.last_waiting += 1;
+        let order = self.schedule.last_waiting;
+        actor.stage = Stage::Waiting(shape, order);
+        self.schedule.waiting_actors.insert((shape, order), id);
+        if !self.schedule.turns.contains(&Turn::Actors) {
+            self.schedule.turns.push_back(Turn::Actors);
+        }
+    }
+
+    /// The process of an actor is gone: starts it again if it may be, else it is
+    /// dead. One that went by itself, `intended`, stays away.
+    pub(crate) fn on_actor_lost(
+        &mut self,
+        id: ActorId,
+        reason: String,
+        intended: bool,
+        out: &mut impl Outbox,
+    ) {
+        let Some(actor) = self.actors.get_mut(&id) else {
+            return;
+        };
+        // Its creator has its class and arguments.
+        let can = self.processes.contains_key(&actor.creator) && actor.restarts_left != 0;
+        if intended || !can {
+            return self.bury(id, reason, Vec::new(), out);
+        }
+        actor.restarts_left -= i64::from(actor.restarts_left > 0);
+        actor.restarts += 1;
+        if let Some(allocation) = actor.allocation.take() {
+            self.ledger.release(allocation);
+        }
+        let mut state = ActorState {
+            actor: id.0.to_vec(),
+            class_name: actor.class_name.clone(),
+            restarts: actor.restarts,
+            reason,
+            ..ActorState::default()
+        };
+        state.set_phase(ActorPhase::Restarting);
+        for watcher in actor.watchers.clone() {
+            out.send(watcher, from_node::Body::ActorState(state.clone()));
+        }
+        self.queue_actor(id);
     }
 
     fn watch(&mut self, watcher: ProcessId, id: ActorId) {
@@ -100,7 +154,11 @@ impl Node {
             class_name: String::new(),
             creator,
             stage: Stage::Expected,
+            placement: Shape::default(),
             held: Shape::default(),
+            restarts_left: 0,
+            restarts: 0,
+            detached: false,
             allocation: None,
             watchers: Vec::new(),
         };
@@ -137,6 +195,7 @@ impl Node {
             devices: allocation.devices(),
             creator: creator.0,
             class_name: actor.class_name.clone(),
+            restarts: actor.restarts,
         };
         actor.allocation = Some(allocation);
         self.processes.get_mut(&worker).expect("was idle").role = Role::Actor(id);
@@ -188,13 +247,26 @@ impl Node {
         out.send(watcher, from_node::Body::ActorState(state));
     }
 
-    pub(crate) fn on_kill_actor(&mut self, id: &[u8], out: &mut impl Outbox) {
-        if let Some(id) = ActorId::from_slice(id)
+    pub(crate) fn on_kill_actor(
+        &mut self,
+        message: &oxiray_wire::control::Actor,
+        out: &mut impl Outbox,
+    ) {
+        if let Some(id) = ActorId::from_slice(&message.actor)
             && self.is_to_come(id)
         {
+            let actor = self.actors.get_mut(&id).expect("is to come");
+            if message.no_restart {
+                actor.restarts_left = 0;
+            } else if actor.restarts_left != 0 && actor.worker().is_none() {
+                return; // It is being started already.
+            }
             // One whose creator has not asked for it yet must not be made later:
             // the creator hears of its death too.
-            self.watch(self.actors[&id].creator, id);
+            let creator = actor.creator;
+            if self.processes.contains_key(&creator) {
+                self.watch(creator, id);
+            }
             self.kill_actor(id, "it was killed by ray.kill", out);
         }
     }
@@ -229,6 +301,7 @@ impl Node {
         let Some(mut actor) = self.actors.remove(&id) else {
             return;
         };
+        self.names.release(id);
         if let Some(allocation) = actor.allocation.take() {
             self.ledger.release(allocation);
         }

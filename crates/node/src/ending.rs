@@ -3,6 +3,7 @@
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::control::{ProcessDied, ProcessKind, from_node};
 
+use crate::actors::{Actor, Stage};
 use crate::demand::LeaseId;
 use crate::event::Outbox;
 use crate::node::Node;
@@ -42,13 +43,15 @@ impl Node {
         let told = |owner| process.channels.contains_key(&owner);
         self.keeper.on_ended(id, told, now, &mut Counter(out));
         if let Role::Actor(actor) = process.role {
+            let intended = farewell.as_ref().is_some_and(|farewell| farewell.intended);
             let reason = match farewell {
                 Some(farewell) => farewell.reason,
                 None => words(reason, &last_lines),
             };
-            self.bury(actor, reason, Vec::new(), out);
+            self.on_actor_lost(actor, reason, intended, out);
         }
         self.end_belongings(&process, out);
+        self.release_names_of(id);
         for actor in &process.watching {
             if let Some(actor) = self.actors.get_mut(actor) {
                 actor.watchers.retain(|&watcher| watcher != id);
@@ -104,6 +107,10 @@ impl Node {
         }
         let actors: Vec<ActorId> = process.actors.iter().copied().collect();
         for actor in actors {
+            let lives_on = |actor: &Actor| actor.detached && matches!(actor.stage, Stage::Alive(_));
+            if self.actors.get(&actor).is_some_and(lives_on) {
+                continue;
+            }
             let worker = self.actors.get(&actor).and_then(|actor| actor.worker());
             self.bury(actor, "its owner died".into(), Vec::new(), out);
             if let Some(worker) = worker {

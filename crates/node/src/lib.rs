@@ -10,7 +10,7 @@
 //! - `schedule`: whose turn it is, and which workers to start
 //! - `pressure`: asking for leases back, and warning about what cannot run
 //! - `pool`: idle workers, those that start and those that leave
-//! - `actors`, `dead_actors`: the lives of actors
+//! - `actors`, `dead_actors`, `names`: the lives of actors, and what they are called
 //! - `storage`: messages to and from the object store
 //! - `reports`: questions that every process answers
 //! - `ending`: what the end of a process means for all others
@@ -22,6 +22,7 @@ mod dead_actors;
 mod demand;
 mod ending;
 mod event;
+mod names;
 mod node;
 mod pool;
 mod pressure;

@@ -12,6 +12,7 @@ use crate::actors::Actor;
 use crate::dead_actors::DeadActors;
 use crate::demand::{Lease, LeaseId};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
+use crate::names::Names;
 use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
 use crate::reports::Round;
@@ -32,6 +33,7 @@ pub struct Node {
     pub(crate) last_lease: u64,
     pub(crate) actors: BTreeMap<ActorId, Actor>,
     pub(crate) dead_actors: DeadActors,
+    pub(crate) names: Names,
     /// The last that died, without their last lines, to answer late questions.
     pub(crate) dead_processes: VecDeque<ProcessDied>,
     pub(crate) pool: Pool,
@@ -53,6 +55,7 @@ impl Node {
             last_lease: 0,
             actors: BTreeMap::new(),
             dead_actors: DeadActors::default(),
+            names: Names::default(),
             dead_processes: VecDeque::new(),
             pool: Pool::default(),
             rounds: BTreeMap::new(),
@@ -119,7 +122,10 @@ impl Node {
             Body::Connect(peer) => self.on_connect(from, ProcessId(peer.process), out),
             Body::CreateActor(create) => self.on_create_actor(from, create),
             Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
-            Body::KillActor(actor) => self.on_kill_actor(&actor.actor, out),
+            Body::KillActor(actor) => self.on_kill_actor(&actor, out),
+            Body::NameActor(wanted) => self.on_name_actor(from, wanted, out),
+            Body::FindActor(wanted) => self.on_find_actor(from, wanted, out),
+            Body::ListActors(wanted) => self.on_list_actors(from, wanted, out),
             Body::ActorCreated(created) => self.on_actor_created(from, created, out),
             body @ (Body::Allocate(_)
             | Body::Free(_)

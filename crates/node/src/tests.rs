@@ -363,3 +363,71 @@ fn a_large_shape_that_waits_for_a_long_task_does_not_stop_the_others() {
         assert!(bed.now < begin + SECOND, "which does not last");
     }
 }
+
+#[test]
+fn an_actor_is_started_again_as_often_as_it_may_be() {
+    let mut bed = Bed::ready(2, 2);
+    bed.create_lasting(DRIVER, 1, cpus(1), cpus(0), 2, false);
+    for restarts in 1..=2 {
+        bed.workers_arrive();
+        bed.say_created(1);
+        bed.states(DRIVER);
+        bed.end(bed.actor_worker(1), "killed by signal 11 (SIGSEGV)");
+        let states = bed.states(DRIVER);
+        assert_eq!(states.len(), 1);
+        assert_eq!((states[0].phase(), states[0].restarts), (ActorPhase::Restarting, restarts));
+    }
+    bed.workers_arrive();
+    bed.say_created(1);
+    bed.states(DRIVER);
+    bed.end(bed.actor_worker(1), "killed by signal 11 (SIGSEGV)");
+    assert_eq!(bed.states(DRIVER)[0].phase(), ActorPhase::Dead);
+}
+
+#[test]
+fn an_actor_that_was_killed_or_went_by_itself_stays_away() {
+    for killed in [true, false] {
+        let mut bed = Bed::ready(2, 2);
+        bed.create_lasting(DRIVER, 1, cpus(1), cpus(0), -1, false);
+        bed.say_created(1);
+        let worker = bed.actor_worker(1);
+        if killed {
+            bed.kill_actor(DRIVER, 1);
+        } else {
+            bed.say(worker, to_node::Body::Exiting(Text { text: "exit_actor()".into() }));
+        }
+        bed.end(worker, "exit code 0");
+        let states = bed.states(DRIVER);
+        assert_eq!(states.last().expect("news").phase(), ActorPhase::Dead, "{killed}");
+    }
+}
+
+#[test]
+fn a_name_is_one_actors_until_it_is_dead() {
+    let mut bed = Bed::ready(2, 2);
+    assert_eq!(bed.name(DRIVER, 1, "a"), [1; 16]);
+    assert_eq!(bed.name(DRIVER, 2, "a"), [1; 16], "it is taken");
+    bed.create_actor(DRIVER, 1, cpus(1), cpus(0));
+    bed.say_created(1);
+    let worker = bed.actor_worker(1);
+    assert_eq!(bed.name(worker, 3, "b"), [3; 16]);
+    bed.end(worker, "exit code 1");
+    assert_eq!(bed.name(DRIVER, 4, "a"), [4; 16], "free after its bearer's death");
+    assert_eq!(bed.name(DRIVER, 5, "b"), [5; 16], "its actor will never be made");
+}
+
+#[test]
+fn a_detached_actor_outlives_its_creator() {
+    let mut bed = Bed::ready(2, 2);
+    bed.demand(DRIVER, 1, cpus(1), 1);
+    let creator = bed.grants()[0].worker;
+    bed.create_lasting(creator, 4, cpus(1), cpus(0), 0, true);
+    bed.workers_arrive();
+    bed.say_created(4);
+    let worker = bed.actor_worker(4);
+    bed.end(creator, "exit code 0");
+    assert_eq!(bed.find_actor_worker(4), Some(worker));
+    assert!(!bed.killed.contains(&worker));
+    bed.kill_actor(DRIVER, 4);
+    assert!(bed.killed.contains(&worker));
+}

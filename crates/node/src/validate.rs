@@ -9,7 +9,7 @@
 //!   process are distinct.
 //! - **N-5 (idle)** the pool lists exactly the idle workers, each once.
 //! - **N-6 (living parties)** holder and worker of a lease, creator and worker of
-//!   an actor live.
+//!   an actor live; but a detached actor outlives its creator.
 //! - **N-7 (bells)** no two processes share a bell.
 //! - **N-8 (turns)** who waits has exactly one turn.
 //! - **N-9 (observers look)** an observer has no channel, demand or actor.
@@ -79,7 +79,10 @@ impl Node {
             assert!(self.processes[&lease.holder].leases.contains(&id), "N-6: {id:?}");
         }
         for (&id, actor) in &self.actors {
-            assert!(self.processes[&actor.creator].actors.contains(&id), "N-6: {id}");
+            match self.processes.get(&actor.creator) {
+                Some(creator) => assert!(creator.actors.contains(&id), "N-6: {id}"),
+                None => assert!(actor.detached && actor.worker().is_some(), "N-6: {id}"),
+            }
             match actor.stage {
                 Stage::Expected => assert!(actor.allocation.is_none(), "N-5"),
                 Stage::Waiting(shape, order) => {

@@ -35,7 +35,8 @@ pub(crate) struct Actor {
     /// Not pushed yet, in order of submission (O-6).
     pub(crate) queue: VecDeque<TaskKey>,
     pub(crate) at_actor: VecDeque<TaskKey>,
-    /// The constructor, until it ended.
+    /// The constructor, until it ended; of an actor that may be started again,
+    /// until that is dead.
     constructor: Option<TaskKey>,
     /// No handle of it is left in this process.
     unreferenced: bool,
@@ -60,8 +61,12 @@ pub fn handle_object(actor: ActorId) -> ObjectId {
 
 impl Owner {
     /// A handle of an actor that we are about to create, counted once.
-    pub fn new_actor(&mut self, actor: ActorId) -> ObjectKey {
+    /// `detached`: it does not end with its last handle.
+    pub fn new_actor(&mut self, actor: ActorId, detached: bool) -> ObjectKey {
         self.actors.insert(actor, Actor::new());
+        if detached {
+            self.detached.insert(actor);
+        }
         self.insert(Object::new(handle_object(actor), None))
     }
 
@@ -184,7 +189,43 @@ impl Owner {
             && !matches!(state.phase, Phase::Dead(_))
         {
             state.phase = Phase::Alive(peer);
+            if state.unreferenced
+                && actor.creator() == self.process
+                && !self.detached.contains(&actor)
+            {
+                // Said to the process that died, if at all.
+                out.send(peer, &Frame::ActorUnreferenced(actor));
+            }
             self.push_calls(actor, out);
+        }
+    }
+
+    /// The actor's process died and it is being started again; everything it had
+    /// answered has been read. Calls that it had and that may be made again are
+    /// made again, before all others and in their order (O-6).
+    pub fn on_actor_restarting(&mut self, actor: ActorId, reason: &str, out: &mut impl Outbox) {
+        let Some(state) = self.actors.get_mut(&actor) else {
+            return;
+        };
+        if matches!(state.phase, Phase::Dead(_)) {
+            return;
+        }
+        state.phase = Phase::Pending;
+        let mut lost = Vec::new();
+        while let Some(key) = state.at_actor.pop_back() {
+            let task = &mut self.tasks[key.0 as usize];
+            if task.spec.retries == 0 {
+                lost.push(key);
+                continue;
+            }
+            task.spec.retries -= i32::from(task.spec.retries > 0);
+            task.place = Place::Ready;
+            state.queue.push_front(key);
+        }
+        let message = format!("the actor's process died while it had this call: {reason}");
+        let failure = Content::failed(FailureCode::ActorUnavailable, message);
+        for key in lost.into_iter().rev() {
+            self.fail(key, failure.clone(), out);
         }
     }
 
@@ -220,6 +261,13 @@ impl Owner {
         self.forget_if_done(actor);
     }
 
+    /// Constructors that ended and are kept, because their actors may be started again.
+    #[cfg(test)]
+    pub(crate) fn kept_constructors(&self) -> usize {
+        let alive = |state: &&Actor| matches!(state.phase, Phase::Alive(_));
+        self.actors.values().filter(alive).filter(|state| state.constructor.is_some()).count()
+    }
+
     /// Where an actor is: `Ok(None)` is not known yet.
     pub fn actor_peer(&self, actor: ActorId) -> Result<Option<ProcessId>, &ActorEnd> {
         match self.actors.get(&actor).map(|state| &state.phase) {
@@ -237,6 +285,7 @@ impl Owner {
         };
         state.unreferenced = true;
         match &state.phase {
+            _ if self.detached.contains(&actor) => {}
             Phase::Alive(peer) if ours => out.send(*peer, &Frame::ActorUnreferenced(actor)),
             Phase::Pending if ours => out.kill_actor(actor),
             _ => {}

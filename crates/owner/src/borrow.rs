@@ -47,11 +47,12 @@ impl Owner {
     /// a task or value is known already and held for us; anything else came out
     /// of band, and its owner is told at once.
     pub fn read_ref(&mut self, name: RefName, out: &mut impl Outbox) -> ObjectKey {
-        let known = self.by_id.contains_key(&name.id);
-        let key = self.adopt(name);
-        if !known {
-            self.register(key, None, out);
+        if let Some(key) = self.by_id.get(&name.id).copied() {
+            self.add_ref(key);
+            return key;
         }
+        let key = self.adopt(name);
+        self.register(key, None, out);
         key
     }
 

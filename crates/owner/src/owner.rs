@@ -53,6 +53,8 @@ pub struct Owner {
     pub(crate) shapes: Vec<Shape>,
     pub(crate) leases: Slab<Lease>,
     pub(crate) actors: HashMap<ActorId, Actor, RandomState>,
+    /// Actors that we made and that do not end with their last handle.
+    pub(crate) detached: HashSet<ActorId, RandomState>,
     /// References that we hold for a worker until it has registered with their owners.
     pub(crate) held_for_args: Held<Vec<ObjectKey>>,
     /// References that we returned, until the submitter has registered with their owners.
@@ -86,6 +88,7 @@ impl Owner {
             shapes: Vec::new(),
             leases: Slab::new(),
             actors: HashMap::default(),
+            detached: HashSet::default(),
             held_for_args: HashMap::default(),
             handed_over: HashMap::default(),
             settling_args: HashMap::default(),

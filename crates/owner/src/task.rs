@@ -58,7 +58,8 @@ pub struct TaskSpec {
     pub nested: SmallVec<[ObjectKey; 1]>,
     /// Handle of the actor that is called: it lives while calls are under way.
     pub handle: Option<ObjectKey>,
-    /// How often it may be run again; negative: for ever.
+    /// How often it may be run again; negative: for ever. Of a constructor: how
+    /// often the actor may be started again.
     pub retries: i32,
 }
 
@@ -242,6 +243,9 @@ impl Owner {
             Self::decline_contained(peer, &answer, out);
             return;
         }
+        if actor.is_none() && self.is_to_be_kept(key, &answer) {
+            return Self::decline_contained(peer, &answer, out);
+        }
         let contents: Vec<Content> =
             answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
         for content in &contents {
@@ -257,6 +261,14 @@ impl Owner {
             Place::AtActor => self.push_calls_after(actor, out),
             Place::Waiting(_) | Place::Ready => {}
         }
+    }
+
+    /// Whether it is the constructor of an actor that may be started again: then
+    /// its arguments are needed for as long as the actor lives.
+    fn is_to_be_kept(&self, key: TaskKey, answer: &Answer<'_>) -> bool {
+        let spec = &self.tasks[key.0 as usize].spec;
+        let constructs = matches!(spec.target, Target::Constructor { .. });
+        constructs && spec.retries != 0 && answer.outcome == Outcome::Done
     }
 
     /// Puts a task that ran once back into its queue, if it may run again.

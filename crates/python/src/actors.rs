@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use oxiray_ids::{ActorId, FunctionId, ProcessId};
-use oxiray_wire::control::{self, to_node};
+use oxiray_wire::control::{self, NamedActor, to_node};
 use oxiray_wire::frame::{FailureCode, RefName};
 use oxiray_worker::{ObjectKey, Target, TaskSpec};
 use pyo3::exceptions::PyValueError;
@@ -19,6 +19,7 @@ use crate::call_site;
 use crate::refs::{Reduced, name_for_pickle};
 use crate::session::{self, Session};
 use crate::submit::{Arguments, returned};
+use crate::values::raises_signal;
 
 /// One count of an actor's handle.
 struct Handle {
@@ -47,8 +48,9 @@ impl ActorRef {
         PyBytes::new(py, &self.0.actor.0)
     }
 
-    fn method(&self, name: &str, num_returns: u32) -> ActorCall {
-        ActorCall { handle: self.0.clone(), name: name.into(), num_returns }
+    fn method(&self, name: &str, num_returns: u32, max_task_retries: i32) -> ActorCall {
+        let handle = self.0.clone();
+        ActorCall { handle, name: name.into(), num_returns, retries: max_task_retries }
     }
 
     fn __hash__(&self) -> u64 {
@@ -89,6 +91,7 @@ pub(crate) struct ActorCall {
     handle: Arc<Handle>,
     name: Arc<str>,
     num_returns: u32,
+    retries: i32,
 }
 
 #[pymethods]
@@ -118,7 +121,7 @@ impl ActorCall {
             refs: std::mem::take(&mut arguments.refs),
             nested: std::mem::take(&mut arguments.nested),
             handle: Some(*key),
-            retries: 0,
+            retries: self.retries,
         };
         let keys = runtime.submit(spec);
         call_site::note(py, session, &self.name, keys.iter().copied());
@@ -156,8 +159,11 @@ impl ActorRef {
     }
 }
 
-/// Makes an actor of the class in `payload`.
+/// Makes an actor of the class in `payload`. `named` is its name, its namespace
+/// and what others need to know of it; `None` comes back if the name is taken.
 #[pyfunction]
+#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named))]
+#[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
 pub(crate) fn create_actor(
     py: Python<'_>,
     payload: &[u8],
@@ -166,7 +172,10 @@ pub(crate) fn create_actor(
     kwargs: &Bound<'_, PyDict>,
     placement: BTreeMap<String, f64>,
     held: BTreeMap<String, f64>,
-) -> PyResult<ActorRef> {
+    max_restarts: i32,
+    detached: bool,
+    named: Option<(String, String, Vec<u8>)>,
+) -> PyResult<Option<ActorRef>> {
     let session = session::current(py)?;
     let runtime = &session.runtime;
     let class = FunctionId(xxh3_128(payload).to_le_bytes());
@@ -175,6 +184,16 @@ pub(crate) fn create_actor(
     let class_name: &str = &class_name.chars().take(200).collect::<String>();
     let (placement, held) = (session::shape(placement)?, session::shape(held)?);
     let actor = runtime.next_actor_id();
+    let is_named = named.is_some();
+    if let Some((name, namespace, about)) = named {
+        let actor = actor.0.to_vec();
+        let wanted =
+            NamedActor { name, namespace, about, actor: actor.clone(), ..NamedActor::default() };
+        let bearer = asked(py, |interrupted| runtime.name_actor(wanted, interrupted))?;
+        if bearer.actor != actor {
+            return Ok(None);
+        }
+    }
     let spec = TaskSpec {
         id: runtime.next_task_id(Some(actor)),
         target: Target::Constructor { actor, class },
@@ -184,10 +203,57 @@ pub(crate) fn create_actor(
         refs: std::mem::take(&mut arguments.refs),
         nested: std::mem::take(&mut arguments.nested),
         handle: None,
-        retries: 0,
+        retries: max_restarts,
     };
-    let key = runtime.create_actor(actor, class_name, placement, held, spec);
-    Ok(ActorRef(Arc::new(Handle { session, actor, key })))
+    let key = runtime.create_actor(actor, class_name, placement, held, detached, spec);
+    if is_named {
+        // Others find it without having been given a handle.
+        runtime.lock().owner.name(key);
+    }
+    Ok(Some(ActorRef(Arc::new(Handle { session, actor, key }))))
+}
+
+/// What the node service answers to a question; signals are Python's to handle.
+fn asked<T: Send>(
+    py: Python<'_>,
+    ask: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<T> + Send,
+) -> PyResult<T> {
+    let mut raised = None;
+    let answer = py.detach(|| ask(&mut || raises_signal(&mut raised)));
+    match (answer, raised) {
+        (_, Some(error)) => Err(error),
+        (Some(answer), None) => Ok(answer),
+        (None, None) => {
+            Err(session::engine_error(py, FailureCode::System as u8, "the session has ended", &[]))
+        }
+    }
+}
+
+/// The actor of a name, and what is known of it; `None`: there is none.
+#[pyfunction]
+pub(crate) fn find_actor<'py>(
+    py: Python<'py>,
+    name: &str,
+    namespace: &str,
+) -> PyResult<Option<(ActorRef, Bound<'py, PyBytes>)>> {
+    let session = session::current(py)?;
+    let runtime = &session.runtime;
+    let found = asked(py, |interrupted| runtime.find_actor(name, namespace, interrupted))?;
+    let Some(actor) = ActorId::from_slice(&found.actor) else {
+        return Ok(None);
+    };
+    let about = PyBytes::new(py, &found.about);
+    Ok(Some((rebuild_actor(py, &actor.0, found.creator)?, about)))
+}
+
+/// Namespace and name of each named actor, of one namespace or, if empty, of all.
+#[pyfunction]
+pub(crate) fn actor_names(py: Python<'_>, namespace: &str) -> PyResult<Vec<(String, String)>> {
+    let session = session::current(py)?;
+    let runtime = &session.runtime;
+    let names = asked(py, |interrupted| runtime.actor_names(namespace, interrupted))?;
+    let pairs = names.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+    Ok(pairs.collect())
 }
 
 /// Ends an actor at once.

@@ -419,6 +419,7 @@ impl Worker {
             running.task = Some(execution.id);
             running.actor = Some(actor);
             running.class = Some(class_name.clone());
+            running.restarts = start.restarts;
             running.name = Some(name.clone());
             running.function = Some(name.clone());
         }

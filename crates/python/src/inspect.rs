@@ -24,6 +24,8 @@ pub(crate) struct Running {
     pub(crate) class: Option<Arc<str>>,
     pub(crate) actor: Option<oxiray_ids::ActorId>,
     pub(crate) devices: Vec<u32>,
+    /// How often the actor was started again.
+    pub(crate) restarts: u64,
 }
 
 pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
@@ -33,6 +35,7 @@ pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
     class: None,
     actor: None,
     devices: Vec::new(),
+    restarts: 0,
 });
 
 /// The next thing for the driver's terminal.
@@ -107,6 +110,7 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("session_dir", &identity.session_dir)?;
     dict.set_item("is_driver", identity.is_driver)?;
     dict.set_item("device_ids", running.devices)?;
+    dict.set_item("restarts", running.restarts)?;
     Ok(dict)
 }
 

@@ -44,6 +44,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(access::next_watched, module)?,
         wrap_pyfunction!(actors::create_actor, module)?,
         wrap_pyfunction!(actors::kill_actor, module)?,
+        wrap_pyfunction!(actors::find_actor, module)?,
+        wrap_pyfunction!(actors::actor_names, module)?,
         wrap_pyfunction!(actors::rebuild_actor, module)?,
         wrap_pyfunction!(refs::rebuild_ref, module)?,
         wrap_pyfunction!(session::start, module)?,

@@ -254,6 +254,49 @@ pub struct CreateActor {
     /// Held while it lives: a part of `placement`.
     #[prost(message, optional, tag = "4")]
     pub held: Option<Shape>,
+    /// How often it may be started again when its process dies; negative: for ever.
+    #[prost(int64, tag = "5")]
+    pub max_restarts: i64,
+    /// It lives until it is killed: neither its handles nor its creator count.
+    #[prost(bool, tag = "6")]
+    pub detached: bool,
+}
+
+/// Asks for an actor's name, or for the actor of a name.
+#[derive(Clone, PartialEq, Message)]
+pub struct NamedActor {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Names are apart in each.
+    #[prost(string, tag = "3")]
+    pub namespace: String,
+    /// Sixteen bytes; none: there is no such actor.
+    #[prost(bytes = "vec", tag = "4")]
+    pub actor: Vec<u8>,
+    /// What a handle needs to know of the class.
+    #[prost(bytes = "vec", tag = "5")]
+    pub about: Vec<u8>,
+    /// Process number of the creator.
+    #[prost(uint32, tag = "6")]
+    pub creator: u32,
+}
+
+/// The names of actors, of one namespace or all.
+#[derive(Clone, PartialEq, Message)]
+pub struct ActorNames {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Of this namespace alone; empty: of all.
+    #[prost(string, tag = "2")]
+    pub namespace: String,
+    /// Namespace and name, in turn.
+    #[prost(string, repeated, tag = "3")]
+    pub names: Vec<String>,
 }
 
 /// Names an actor; `no_restart` is for [`to_node::Body::KillActor`].
@@ -293,6 +336,9 @@ pub struct StartActor {
     /// Name of the class.
     #[prost(string, tag = "5")]
     pub class_name: String,
+    /// How often it was started again.
+    #[prost(uint64, tag = "6")]
+    pub restarts: u64,
 }
 
 /// Where an actor is in its life.
@@ -305,6 +351,8 @@ pub enum ActorPhase {
     Alive = 1,
     /// For good.
     Dead = 2,
+    /// Its process died, and it is being started again.
+    Restarting = 3,
 }
 
 /// State of an actor, to everyone who watches it.
@@ -331,6 +379,9 @@ pub struct ActorState {
     /// Name of the class.
     #[prost(string, tag = "7")]
     pub class_name: String,
+    /// How often it was started again.
+    #[prost(uint64, tag = "8")]
+    pub restarts: u64,
 }
 
 /// Asks for room in the arena.
@@ -622,7 +673,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -700,6 +751,15 @@ pub mod to_node {
         /// Answer to `ReportObjects`.
         #[prost(message, tag = "22")]
         ObjectReport(ObjectReport),
+        /// Wants a name for an actor about to be made; answered with whoever has it.
+        #[prost(message, tag = "23")]
+        NameActor(NamedActor),
+        /// Wants the actor of a name.
+        #[prost(message, tag = "24")]
+        FindActor(NamedActor),
+        /// Wants the names there are.
+        #[prost(message, tag = "25")]
+        ListActors(ActorNames),
     }
 }
 
@@ -707,7 +767,10 @@ pub mod to_node {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromNode {
     /// Which message.
-    #[prost(oneof = "from_node::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19")]
+    #[prost(
+        oneof = "from_node::Body",
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21"
+    )]
     pub body: Option<from_node::Body>,
 }
 
@@ -766,7 +829,7 @@ pub mod from_node {
         /// Answer to `WantSlab`.
         #[prost(message, tag = "16")]
         SlabGranted(Slab),
-        /// Memory is short: give empty slabs back.
+        /// Memory is short: give slabs back, with what is in them.
         #[prost(message, tag = "17")]
         Trim(Empty),
         /// Somebody asks what this process holds.
@@ -775,6 +838,12 @@ pub mod from_node {
         /// Answer to `Query`.
         #[prost(message, tag = "19")]
         ObjectReport(ObjectReport),
+        /// Answer to `NameActor` and `FindActor`.
+        #[prost(message, tag = "20")]
+        NamedActor(NamedActor),
+        /// Answer to `ListActors`.
+        #[prost(message, tag = "21")]
+        ActorNames(ActorNames),
     }
 }
 

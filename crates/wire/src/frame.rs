@@ -39,6 +39,8 @@ pub enum FailureCode {
     ObjectLost = 4,
     /// Its worker was ended because memory ran out.
     OutOfMemory = 5,
+    /// Its actor's process died, and the actor is being started again.
+    ActorUnavailable = 7,
     /// The store has no room for it.
     StoreFull = 8,
     /// The engine failed.
@@ -61,6 +63,7 @@ impl FailureCode {
             OwnerDied,
             ObjectLost,
             OutOfMemory,
+            ActorUnavailable,
             ObjectFreed,
             OutOfDisk,
             StoreFull,

@@ -13,8 +13,8 @@ use oxiray_store::Miss;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
-    self, ActorPhase, ActorState, Allocate, ClusterView, Fetch, FromNode, ProcessDied, Query,
-    Refused, Slab, Topic, Withdraw, from_node, to_node,
+    self, ActorNames, ActorPhase, ActorState, Allocate, ClusterView, Fetch, FromNode, NamedActor,
+    ProcessDied, Query, Refused, Slab, Topic, Withdraw, from_node, to_node,
 };
 use parking_lot::{Condvar, Mutex};
 use prost::Message;
@@ -113,6 +113,8 @@ enum Reply {
     Fetched(Result<(), Refused>),
     Slab,
     View(Box<ClusterView>),
+    Named(NamedActor),
+    Names(Vec<String>),
 }
 
 /// Answers of the node service to questions of this process.
@@ -275,6 +277,49 @@ impl Runtime {
         }
     }
 
+    /// Asks for a name for an actor about to be made: whoever has it then.
+    pub fn name_actor(
+        &self,
+        named: NamedActor,
+        interrupted: impl FnMut() -> bool,
+    ) -> Option<NamedActor> {
+        let question = |request| to_node::Body::NameActor(NamedActor { request, ..named });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Named(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The actor of a name; without an id if there is none.
+    pub fn find_actor(
+        &self,
+        name: &str,
+        namespace: &str,
+        interrupted: impl FnMut() -> bool,
+    ) -> Option<NamedActor> {
+        let (name, namespace) = (name.to_owned(), namespace.to_owned());
+        let named = NamedActor { name, namespace, ..NamedActor::default() };
+        let question = |request| to_node::Body::FindActor(NamedActor { request, ..named });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Named(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Namespace and name of every named actor, in turn; of one namespace, or of all.
+    pub fn actor_names(
+        &self,
+        namespace: &str,
+        interrupted: impl FnMut() -> bool,
+    ) -> Option<Vec<String>> {
+        let wanted = ActorNames { namespace: namespace.to_owned(), ..ActorNames::default() };
+        let question = |request| to_node::Body::ListActors(ActorNames { request, ..wanted });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Names(names)) => Some(names),
+            _ => None,
+        }
+    }
+
     /// The cluster as it is now; `None` if the session ended or `interrupted` said so.
     pub fn cluster_view(&self, interrupted: impl FnMut() -> bool) -> Option<ClusterView> {
         let topic = Topic::Cluster as i32;
@@ -343,6 +388,12 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
             let request = slab.request;
             runtime.store.on_slab(slab);
             return runtime.replies.put(request, Reply::Slab);
+        }
+        Body::NamedActor(found) => {
+            return runtime.replies.put(found.request, Reply::Named(found));
+        }
+        Body::ActorNames(names) => {
+            return runtime.replies.put(names.request, Reply::Names(names.names));
         }
         Body::Trim(_) => return runtime.store.trim(),
         Body::ReportObjects(query) => return runtime.report_objects(query.request),
@@ -436,6 +487,12 @@ fn on_actor_state(state: &mut State, message: ActorState) {
             }
             let end = ActorEnd { reason: message.reason, creation_error: message.creation_error };
             state.owner.on_actor_dead(actor, end, &mut state.io);
+        }
+        Ok(ActorPhase::Restarting) => {
+            if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
+                state.drain_peer(peer);
+            }
+            state.owner.on_actor_restarting(actor, &message.reason, &mut state.io);
         }
         Ok(ActorPhase::Pending) | Err(_) => {}
     }

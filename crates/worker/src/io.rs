@@ -91,8 +91,9 @@ pub struct Io {
     takes_turns: bool,
     /// Objects whose completion somebody asked to hear of.
     pub(crate) ready: Vec<ObjectKey>,
-    /// Constructors whose actors' workers have not asked for them yet.
-    constructors: HashMap<ActorId, Vec<u8>, RandomState>,
+    /// Constructors whose actors' workers have not asked for them yet, or may ask
+    /// again: whether that is so.
+    constructors: HashMap<ActorId, (Vec<u8>, bool), RandomState>,
     /// What the node needs to know of actors that we create.
     pub(crate) placements: HashMap<ActorId, control::CreateActor, RandomState>,
 }
@@ -140,8 +141,11 @@ impl Io {
 
     /// Sends the constructor of an actor of ours to its worker.
     pub(crate) fn send_constructor(&mut self, peer: ProcessId, actor: ActorId) {
-        if let Some(task) = self.constructors.remove(&actor) {
+        if let Some((task, again)) = self.constructors.remove(&actor) {
             self.send(peer, &Frame::Constructor(actor, &task));
+            if again {
+                self.constructors.insert(actor, (task, again));
+            }
         }
     }
 
@@ -379,7 +383,9 @@ impl Outbox for Io {
             return;
         };
         // Its worker asks for it: arguments may be larger than a packet.
-        Frame::Task(constructor).encode(self.constructors.entry(actor).or_default());
+        let again = message.max_restarts != 0;
+        let (bytes, _) = self.constructors.entry(actor).or_insert((Vec::new(), again));
+        Frame::Task(constructor).encode(bytes);
         self.tell_node(to_node::Body::CreateActor(message));
     }
 

@@ -351,22 +351,26 @@ impl Runtime {
         state.io.wake_peers();
     }
 
-    /// Makes an actor: its handle, counted once. `spec` is its constructor.
+    /// Makes an actor: its handle, counted once. `spec` is its constructor, whose
+    /// retries are how often the actor may be started again.
     pub fn create_actor(
         &self,
         actor: ActorId,
         class_name: &str,
         placement: Shape,
         held: Shape,
+        detached: bool,
         spec: TaskSpec,
     ) -> ObjectKey {
         let state = &mut *self.lock();
-        let handle = state.owner.new_actor(actor);
+        let handle = state.owner.new_actor(actor, detached);
         let message = control::CreateActor {
             actor: actor.0.to_vec(),
             class_name: class_name.to_owned(),
             placement: Some(placement),
             held: Some(held),
+            max_restarts: i64::from(spec.retries),
+            detached,
         };
         state.io.placements.insert(actor, message);
         state.owner.set_now(monotonic_ns());

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["inspect_serializability"]
+from .._named_actors import list_named_actors
+
+__all__ = ["inspect_serializability", "list_named_actors"]
 
 
 def inspect_serializability(base_obj: object, name: str | None = None) -> tuple[bool, set[object]]:

@@ -7,8 +7,8 @@ use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
-    Actor, ActorCreated, ActorState, Amount, CreateActor, ProcessDied, ProcessKind, SetDemand,
-    Shape, UNIT, to_node,
+    Actor, ActorCreated, ActorState, Amount, CreateActor, NamedActor, ProcessDied, ProcessKind,
+    SetDemand, Shape, UNIT, to_node,
 };
 
 use crate::event::{Endpoint, Event, Outbox, Setup};
@@ -176,6 +176,19 @@ impl Bed {
     }
 
     pub(super) fn create_actor(&mut self, from: ProcessId, number: u8, need: Shape, held: Shape) {
+        self.create_lasting(from, number, need, held, 0, false);
+    }
+
+    /// Makes an actor that is started again, or outlives its creator.
+    pub(super) fn create_lasting(
+        &mut self,
+        from: ProcessId,
+        number: u8,
+        need: Shape,
+        held: Shape,
+        max_restarts: i64,
+        detached: bool,
+    ) {
         self.say(
             from,
             to_node::Body::CreateActor(CreateActor {
@@ -183,6 +196,8 @@ impl Bed {
                 class_name: "Counter".into(),
                 placement: Some(need),
                 held: Some(held),
+                max_restarts,
+                detached,
             }),
         );
     }
@@ -257,6 +272,18 @@ impl Bed {
             Body::ProcessDied(died) if to == told => Some(died.clone()),
             _ => None,
         })
+    }
+
+    /// Asks for a name for an actor: whose it is.
+    pub(super) fn name(&mut self, from: ProcessId, number: u8, name: &str) -> Vec<u8> {
+        let wanted =
+            NamedActor { name: name.into(), actor: vec![number; 16], ..NamedActor::default() };
+        self.say(from, to_node::Body::NameActor(wanted));
+        let answers = self.take(|_, body| match body {
+            Body::NamedActor(found) => Some(found.actor.clone()),
+            _ => None,
+        });
+        answers.into_iter().next().unwrap_or_default()
     }
 
     pub(super) fn states(&mut self, told: ProcessId) -> Vec<ActorState> {

@@ -83,7 +83,9 @@ fn take(bed: &mut Bed, step: Step) {
         }
         Step::Create { from, actor, shape: pick, held } => {
             let (need, held) = (shape(SHAPES[pick]), shape(SHAPES[held]));
-            bed.create_actor(ProcessId(from), actor, need, held);
+            bed.name(ProcessId(from), actor, if actor % 2 == 0 { "even" } else { "odd" });
+            let (restarts, detached) = (i64::from(actor % 3), actor % 4 == 0);
+            bed.create_lasting(ProcessId(from), actor, need, held, restarts, detached);
         }
         Step::Created { actor, error } => {
             if bed.find_actor_worker(actor).is_some() {
@@ -162,6 +164,7 @@ proptest! {
         }
         prop_assert!(bed.node.leases.is_empty());
         prop_assert!(bed.node.actors.is_empty());
+        prop_assert!(bed.node.names.is_empty());
         prop_assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());
         prop_assert_eq!(bed.node.bells.len(), 1);
         prop_assert!(bed.node.rounds.values().all(|round| round.asker == DRIVER));

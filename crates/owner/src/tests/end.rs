@@ -75,7 +75,7 @@ impl World {
             && self.processes.values().all(|process| {
                 process.running.is_none()
                     && process.queue.is_empty()
-                    && process.owner.counts().1 == 0
+                    && process.owner.counts().1 == process.owner.kept_constructors()
                     && !process.owner.has_leases()
                     && !process.unreferenced
             })

@@ -24,7 +24,7 @@ pub(super) struct Net {
     pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
     /// The last call that a caller pushed to an actor.
-    pushed: BTreeMap<(u32, ActorId), u64>,
+    pub(super) pushed: BTreeMap<(u32, ActorId), u64>,
 }
 
 /// The world as one process sees it.

@@ -15,6 +15,8 @@ pub(super) enum Mail {
     Died(u32),
     Alive(ActorId, u32),
     /// With the process it was at.
+    Restarting(ActorId, u32),
+    /// With the process it was at.
     Dead(ActorId, Option<u32>),
 }
 
@@ -47,6 +49,9 @@ pub(super) struct Node {
     /// Who was told of which death.
     told: BTreeSet<(u32, u32)>,
     actors: BTreeMap<ActorId, Actor>,
+    /// How often an actor may be started again, and its constructor.
+    pub(super) restarts: BTreeMap<ActorId, i32>,
+    constructors: BTreeMap<ActorId, Vec<u8>>,
     pub(super) to_kill: Vec<u32>,
     pub(super) to_start: Vec<(ActorId, u32, Vec<u8>)>,
 }
@@ -108,7 +113,25 @@ impl Node {
         assert!(actor.phase == Phase::Unknown, "an actor is made once");
         actor.phase = Phase::Pending;
         actor.watchers.insert(creator);
+        self.constructors.insert(id, constructor.clone());
         self.to_start.push((id, creator, constructor));
+    }
+
+    /// Starts an actor again, if it may be.
+    fn restart(&mut self, id: ActorId, dead: u32) -> bool {
+        let (creator, left) = (creator_of(id), self.restarts.get(&id).copied().unwrap_or(0));
+        if left == 0 || self.dead.contains(&creator) {
+            return false;
+        }
+        self.restarts.insert(id, left - 1);
+        let actor = self.actor(id);
+        (actor.phase, actor.process) = (Phase::Pending, None);
+        for watcher in actor.watchers.clone() {
+            self.post(watcher, Mail::Restarting(id, dead));
+        }
+        let constructor = self.constructors[&id].clone();
+        self.to_start.push((id, creator, constructor));
+        true
     }
 
     pub(super) fn placed(&mut self, id: ActorId, process: u32) {
@@ -176,18 +199,22 @@ impl Node {
         }
     }
 
-    /// A process is gone; `others` are told.
-    pub(super) fn bury(&mut self, dead: u32, others: impl Iterator<Item = u32>) {
+    /// A process is gone, or went as it was `meant` to; `others` are told.
+    pub(super) fn bury(&mut self, dead: u32, meant: bool, others: impl Iterator<Item = u32>) {
         self.dead.insert(dead);
         let here = |actor: &Actor| actor.process == Some(dead) && actor.phase != Phase::Dead;
         let ended: Vec<ActorId> =
             self.actors.iter().filter(|(_, actor)| here(actor)).map(|(id, _)| *id).collect();
         // Which of the two is heard first must not matter.
-        if dead.is_multiple_of(2) {
+        if dead.is_multiple_of(2) && meant {
             ended.iter().for_each(|id| self.end(*id));
         }
         others.for_each(|other| self.tell_of_death(other, dead));
-        ended.iter().for_each(|id| self.end(*id));
+        for id in ended {
+            if meant || !self.restart(id, dead) {
+                self.end(id);
+            }
+        }
         let orphans: Vec<ActorId> =
             self.actors.keys().copied().filter(|id| creator_of(*id) == dead).collect();
         orphans.into_iter().for_each(|id| self.kill(id));

@@ -150,22 +150,30 @@ impl World {
     pub(super) fn create_actor(&mut self, process: u32, order: &Order) {
         let mut order = order.clone();
         order.returns = 0;
-        self.with(process, |process, out| {
+        let mut arguments = Vec::new();
+        let handle = self.with(process, |process, out| {
             let actor = ActorId::new(JOB, ProcessId(out.from), process.next());
             let id = TaskId::new(actor, ProcessId(out.from), process.next());
             let target = Target::Constructor { actor, class: FunctionId([2; 16]) };
-            let handle = process.owner.new_actor(actor);
+            let handle = process.owner.new_actor(actor, false);
             let spec = process.spec(&order, id, target);
+            out.net.node.restarts.insert(actor, spec.retries);
+            if spec.retries != 0 {
+                let all = spec.refs.iter().chain(&spec.nested);
+                arguments.extend(all.map(|key| process.owner.id_of(*key)));
+            }
             process.owner.submit(spec, out);
             process.refs.push(handle);
+            process.owner.id_of(handle)
         });
+        // What may be constructed again holds its arguments while it lives.
+        arguments.into_iter().for_each(|inner| assert!(self.contain(handle, inner)));
         self.obey_node();
     }
 
     /// Calls the actor whose handle is at `place` or after it.
     pub(super) fn call(&mut self, process: u32, place: usize, order: &Order) {
-        let mut order = order.clone();
-        order.retries = 0;
+        let order = order.clone();
         self.with(process, |process, out| {
             let count = process.refs.len();
             let mut places = (0..count).map(|step| process.refs[(place + step) % count]);

@@ -50,7 +50,7 @@ impl World {
             }
         }
         if state.unreferenced {
-            self.kill(process);
+            self.end_process(process, true);
         }
     }
 

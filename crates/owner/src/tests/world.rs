@@ -171,6 +171,11 @@ impl World {
 
     /// Ends a process, and the actors that it made.
     pub(super) fn kill(&mut self, number: u32) {
+        self.end_process(number, false);
+    }
+
+    /// Ends a process; an actor that goes as it was `meant` to is not started again.
+    pub(super) fn end_process(&mut self, number: u32, meant: bool) {
         let Some(process) = self.processes.remove(&number) else { return };
         let known: Vec<ObjectId> =
             process.owner.objects.iter().map(|(_, object)| object.id).collect();
@@ -178,7 +183,7 @@ impl World {
         self.net.dead.insert(number);
         self.net.channels.retain(|(_, to), _| *to != number);
         let node = &mut self.net.node;
-        node.bury(number, self.processes.keys().copied());
+        node.bury(number, meant, self.processes.keys().copied());
         if process.actor.is_none() {
             self.spawn_worker();
         }
@@ -188,7 +193,7 @@ impl World {
     /// Ends and starts processes as the node wants it.
     pub(super) fn obey_node(&mut self) {
         while let Some(process) = self.net.node.to_kill.pop() {
-            self.kill(process);
+            self.end_process(process, true);
         }
         while let Some((actor, giver, bytes)) = self.net.node.to_start.pop() {
             let process = self.spawn();
@@ -300,6 +305,13 @@ impl World {
             Mail::Alive(actor, at) => self.with(process, |process, out| {
                 process.owner.on_actor_alive(actor, ProcessId(at), out);
             }),
+            Mail::Restarting(actor, at) => {
+                self.drain(at, process);
+                self.net.pushed.remove(&(process, actor));
+                self.with(process, |process, out| {
+                    process.owner.on_actor_restarting(actor, "died", out);
+                });
+            }
             Mail::Dead(actor, at) => {
                 if let Some(at) = at {
                     self.drain(at, process);
