@@ -274,3 +274,16 @@ def test_returns_before_one_that_cannot_be_sent_are_let_go():
         with pytest.raises(TypeError):
             ray.get(half.remote())
     wait_until(lambda: ray._native.cluster_view()["store_used"] == 0)
+
+
+def test_get_takes_no_memory_of_its_own(cluster):
+    def private():
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+    ref = ray.put(np.ones(25_000_000, dtype=np.int32))  # 100 MB
+    ray.get(ref)
+    before = private()
+    values = [ray.get(ref) for _ in range(10)]
+    assert sum(int(value[::1000].sum()) for value in values) == 10 * 25_000
+    assert private() - before < 2_000, "kilobytes"

@@ -23,7 +23,7 @@ def _memory_limits(groups: str) -> list[str]:
     """Where the limits of all cgroups above this process are, given its /proc/self/cgroup."""
     files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
     for line in groups.splitlines():
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
             root, name = "/sys/fs/cgroup", "memory.max"
         elif "memory" in controllers.split(","):

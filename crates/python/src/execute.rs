@@ -143,22 +143,23 @@ impl Worker {
         } else {
             self.call_function(py, &execution, &task, &mut after)
         };
-        let (outcome, values) =
-            match result.and_then(|result| self.encode(py, &execution, &name, result)) {
-                Ok(values) => (Outcome::Done, values),
-                Err(error) => {
-                    if self.actor.is_some()
-                        && let Some(reason) = self.exit_reason(py, &error)
-                    {
-                        return Next::Exit(reason.into());
-                    }
-                    let outcome = match self.is_retryable(py, &task, &error) {
-                        true => Outcome::Retryable,
-                        false => Outcome::Raised,
-                    };
-                    (outcome, vec![(self.describe(py, &error, &name), Vec::new())])
+        let (outcome, values) = match result
+            .and_then(|result| self.encode(py, execution.giver, task.num_returns, &name, result))
+        {
+            Ok(values) => (Outcome::Done, values),
+            Err(error) => {
+                if self.actor.is_some()
+                    && let Some(reason) = self.exit_reason(py, &error)
+                {
+                    return Next::Exit(reason.into());
                 }
-            };
+                let outcome = match self.is_retryable(py, &task, &error) {
+                    true => Outcome::Retryable,
+                    false => Outcome::Raised,
+                };
+                (outcome, vec![(self.describe(py, &error, &name), Vec::new())])
+            }
+        };
         drop(task);
         self.session.runtime.answer(execution, &name, outcome, &values);
         after
@@ -306,16 +307,15 @@ impl Worker {
             .map_err(pyo3::exceptions::PyRuntimeError::new_err)
     }
 
-    /// Serialises what a task returned.
+    /// Serialises the `count` values that a task returned: whoever submitted it owns them.
     fn encode(
         &self,
         py: Python<'_>,
-        execution: &Execution,
+        owner: ProcessId,
+        count: u32,
         name: &str,
         result: Bound<'_, PyAny>,
     ) -> PyResult<Vec<(Content, Vec<ObjectKey>)>> {
-        // Whoever submitted the task owns what it returns.
-        let (owner, count) = (execution.giver, execution.task().num_returns);
         if count == 1 {
             return Ok(vec![values::encode(&self.session, &result, owner)?]);
         }
