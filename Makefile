@@ -38,6 +38,7 @@ build: $(STAMP)/oxiray $(STAMP)/alias
 test: build $(STAMP)/test-tools
 	$(CARGO_TEST) --workspace
 	$(CARGO_TEST) -p oxiray-channel --features shuttle
+	$(CARGO_TEST) -p oxiray-store --features shuttle
 	$(PY) -m pytest
 	$(MAKE) test-tf
 

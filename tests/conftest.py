@@ -16,9 +16,14 @@ import time
 import pytest
 from rendezvous import Gate, Meeting
 
-# Short: the path of a Unix socket may have 107 bytes.
-BASE = tempfile.mkdtemp(prefix="oxt-", dir="/tmp")
-os.environ["OXIRAY_TMPDIR"] = BASE
+# Short: the path of a Unix socket may have 107 bytes. A worker that imports this, because a test's
+# function refers to it, is in the run that started it.
+_PREFIX = "/tmp/oxt-"
+BASE = os.environ.get("OXIRAY_TMPDIR", "")
+if not BASE.startswith(_PREFIX):
+    BASE = os.environ["OXIRAY_TMPDIR"] = tempfile.mkdtemp(
+        prefix=os.path.basename(_PREFIX), dir="/tmp"
+    )
 
 import oxiray as ray  # noqa: E402
 
