@@ -145,6 +145,19 @@ def test_a_methods_own_retries(tmp_path):
         ray.get(actor.die_once.remote(str(tmp_path / "b")))
 
 
+def test_retries_of_a_decorated_method(tmp_path):
+    @ray.remote(max_restarts=-1)
+    class Decorated:
+        @ray.method(max_task_retries=1)
+        def die_once(self, mark):
+            if not os.path.exists(mark):
+                open(mark, "w").close()
+                os._exit(1)
+            return "survived"
+
+    assert ray.get(Decorated.remote().die_once.remote(str(tmp_path / "mark"))) == "survived"
+
+
 def test_retries_end(tmp_path):
     actor = Fragile.options(max_restarts=-1, max_task_retries=2).remote()
     with pytest.raises(ActorUnavailableError):

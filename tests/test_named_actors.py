@@ -168,10 +168,47 @@ def test_a_constructor_that_raises_frees_the_name():
     until(lambda: not is_found("broken"), "the name is free")
 
 
+def test_a_name_is_free_as_soon_as_its_actor_is_killed():
+    for _ in range(5):
+        counter = Counter.options(name="at once").remote()
+        ray.get(counter.add.remote())
+        ray.kill(counter)
+        counter = Counter.options(name="at once").remote()
+        assert ray.get(counter.add.remote()) == 1
+        ray.kill(counter)
+
+
+def test_an_actor_about_to_end_is_not_found():
+    for _ in range(5):
+        counter = Counter.options(name="ending").remote()
+        ray.get(counter.add.remote())
+        del counter
+        assert not is_found("ending")
+
+
+def test_all_names_are_listed_however_long():
+    count = 300
+    names = [f"{'n' * 900}{number}" for number in range(count)]
+    actors = [
+        Counter.options(name=name, namespace="many", num_cpus=1000).remote() for name in names
+    ]
+    listed = ray.util.list_named_actors(all_namespaces=True)
+    assert sorted(entry["name"] for entry in listed if entry["namespace"] == "many") == sorted(
+        names
+    )
+    del actors
+
+
 class TestWrong:
     def test_no_such_actor(self):
         with pytest.raises(ValueError, match="Failed to look up actor with name 'nobody'"):
             ray.get_actor("nobody")
+
+    def test_names_that_are_too_long(self):
+        with pytest.raises(ValueError, match="1000 bytes"):
+            ray.get_actor("x" * 200_000)
+        with pytest.raises(ValueError, match="1000 bytes"):
+            ray.get_actor("x", namespace="y" * 200_000)
 
     @pytest.mark.parametrize("name", ["", None, 3])
     def test_names_that_are_none(self, name):
@@ -186,7 +223,9 @@ class TestWrong:
             ({"get_if_exists": True}, "needs a name"),
             ({"namespace": "x"}, "give the option name="),
             ({"name": "x", "lifetime": "forever"}, "lifetime"),
-            ({"name": "x" * 2000}, "1000 bytes"),
+            ({"name": "x" * 200_000}, "1000 bytes"),
+            ({"name": "x", "namespace": "y" * 200_000}, "1000 bytes"),
+            ({"max_restarts": 2**31}, "at most"),
         ],
     )
     def test_options(self, options, message):

@@ -98,6 +98,25 @@ class TestFree:
         ray.internal.free([outer])
         until(store_is_empty, "the inner object went")
 
+    def test_a_queued_task_hears_of_it(self, cluster):
+        @ray.remote(num_cpus=2)
+        def first(total):
+            time.sleep(0.5)
+
+        @ray.remote(num_cpus=2)
+        def second(value):
+            return len(value)
+
+        ref = ray.put(np.arange(LARGE))
+        busy = first.remote(1)
+        queued = [second.remote(ref) for _ in range(3)]
+        ray.internal.free([ref])
+        for result in queued:
+            # Freed, or lost if its worker had it in its queue already.
+            with pytest.raises(ObjectLostError):
+                ray.get(result)
+        ray.get(busy)
+
     @pytest.mark.parametrize("wrong", [1, "x", None, [1]])
     def test_wrong_arguments(self, cluster, wrong):
         with pytest.raises((TypeError, ValueError), match="free"):

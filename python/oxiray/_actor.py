@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 
     from ._ids import ActorID
 
+    # Each method's number of returns, and its own max_task_retries if it has one.
+    Methods = dict[str, Any]
+
 _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200  # inspect.CO_*
 
 # What every actor answers to beside its own methods; see `_worker.find_method`.
-_EVERY_ACTOR = {"__ray_terminate__": 1, "__ray_ready__": 1, "__ray_call__": 1}
+_EVERY_ACTOR: Methods = {
+    "__ray_terminate__": (1, None),
+    "__ray_ready__": (1, None),
+    "__ray_call__": (1, None),
+}
 
 
 class ActorClassInheritanceException(TypeError):
@@ -151,7 +158,7 @@ class ActorHandle:
         self,
         ref: _native.ActorRef,
         class_name: str,
-        methods: dict[str, int],
+        methods: Methods,
         max_task_retries: int = 0,
     ) -> None:
         self._ray_ref = ref
@@ -161,11 +168,14 @@ class ActorHandle:
 
     def __getattr__(self, name: str) -> ActorMethod:
         methods = self.__dict__.get("_ray_methods", {})
-        num_returns = methods.get(name, _EVERY_ACTOR.get(name))
-        if num_returns is None:
+        found = methods.get(name, _EVERY_ACTOR.get(name))
+        if found is None:
             owner = self.__dict__.get("_ray_class_name", "?")
             raise AttributeError(f"The actor {owner!r} has no method {name!r}")
-        made = ActorMethod(self._ray_ref, name, num_returns, self._ray_max_task_retries)
+        num_returns, retries = found
+        if retries is None:
+            retries = self._ray_max_task_retries
+        made = ActorMethod(self._ray_ref, name, num_returns, retries)
         self.__dict__[name] = made
         return made
 
@@ -259,9 +269,9 @@ def exit_actor() -> NoReturn:
     raise ActorExit
 
 
-def _methods_of(cls: type) -> dict[str, int]:
-    """Every method that callers may use, with the number of values it returns."""
-    methods: dict[str, int] = {}
+def _methods_of(cls: type) -> Methods:
+    """Every method that callers may use, with its number of returns and its own retries, if any."""
+    methods: dict[str, tuple[int, int | None]] = {}
     for base in reversed(cls.__mro__):
         if base is object:
             continue
@@ -272,7 +282,10 @@ def _methods_of(cls: type) -> dict[str, int]:
                 continue
             options = getattr(function, "__ray_method_options__", {})
             num_returns = options.get("num_returns")
-            methods[name] = 1 if num_returns is None else num_returns
+            methods[name] = (
+                1 if num_returns is None else num_returns,
+                options.get("max_task_retries"),
+            )
     return methods
 
 

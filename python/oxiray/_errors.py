@@ -80,8 +80,8 @@ _ENGINE_ERRORS: dict[int, Callable[[Any, str, bytes], RayError]] = {
     12: lambda e, message, _: e.TaskUnschedulableError(message),
     13: lambda e, message, _: e.ActorUnschedulableError(message),
     14: lambda e, message, data: e.ObjectFreedError(data.hex(), None, message),
-    16: lambda e, message, _: e.OutOfDiskError(message),
     15: lambda e, message, data: e.ReferenceCountingAssertionError(data.hex(), None, message),
+    16: lambda e, message, _: e.OutOfDiskError(message),
 }
 
 

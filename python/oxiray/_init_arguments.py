@@ -13,6 +13,7 @@ LEAST_OBJECT_STORE = 75 * 1024 * 1024
 # More waiting workers than this at the start cost more than they save; others start when needed.
 _MOST_PRESTARTED = 64
 _INFO = 20
+_LONGEST_NAMESPACE = 1000
 _LEVELS = {"critical": 50, "error": 40, "warning": 30, "warn": 30, "info": 20, "debug": 10}
 
 # Accepted for programs written for Ray; here nothing depends on them.
@@ -163,6 +164,8 @@ def _namespace(value: Any) -> str:
         raise TypeError(f"init(namespace=) must be None or a string, not {value!r}")
     if not value:
         raise ValueError("init(namespace=) must not be empty")
+    if len(value.encode(errors="replace")) > _LONGEST_NAMESPACE:
+        raise ValueError(f"init(namespace=) can have {_LONGEST_NAMESPACE} bytes: {value[:40]!r}...")
     return value
 
 

@@ -12,15 +12,14 @@ if TYPE_CHECKING:
 
 # What a handle is made from, beside the reference (class, methods, retries), travels as JSON: who
 # finds an actor by name need not unpickle what another wrote.
-_LONGEST_NAME = 1000
+LONGEST_NAME = 1000
 _LONGEST_ABOUT = 100_000
 
 
 def name_tag(name: str, options: dict[str, Any], about: tuple[Any, ...]) -> tuple[str, str, bytes]:
     import json
 
-    if len(name.encode()) > _LONGEST_NAME:
-        raise ValueError(f"The name of an actor can have {_LONGEST_NAME} bytes: {name[:40]!r}...")
+    _check_length("name", name)
     encoded = json.dumps(about).encode()
     if len(encoded) > _LONGEST_ABOUT:
         raise ValueError(
@@ -29,12 +28,21 @@ def name_tag(name: str, options: dict[str, Any], about: tuple[Any, ...]) -> tupl
     return name, _namespace(options.get("namespace")), encoded
 
 
+def _check_length(what: str, text: str) -> None:
+    if len(text.encode(errors="replace")) > LONGEST_NAME:
+        raise ValueError(f"The {what} of an actor can have {LONGEST_NAME} bytes: {text[:40]!r}...")
+
+
 def _namespace(namespace: str | None) -> str:
-    return namespace or str(_native.context()["namespace"])
+    if namespace is None:
+        return str(_native.context()["namespace"])
+    _check_length("namespace", namespace)
+    return namespace
 
 
 def find(name: str, namespace: str | None = None) -> ActorHandle | None:
     """The actor of that name, if there is one."""
+    _check_length("name", name)
     found = _native.find_actor(name, _namespace(namespace))
     if found is None:
         return None

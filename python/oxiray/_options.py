@@ -57,6 +57,9 @@ def _resources(name: str, value: Any) -> dict[str, float] | None:
     return dict(value)
 
 
+_MOST = 2**31 - 1
+
+
 def _whole(least: int, meaning: str = "") -> Check:
     def check(name: str, value: Any) -> int | None:
         if value is None:
@@ -65,6 +68,8 @@ def _whole(least: int, meaning: str = "") -> Check:
             raise _type_error(name, "a whole number", value)
         if value < least:
             raise ValueError(f"The option {name!r} must be at least {least}{meaning}: {value!r}")
+        if value > _MOST:
+            raise ValueError(f"The option {name!r} must be at most {_MOST}: {value!r}")
         return value
 
     return check

@@ -85,6 +85,10 @@ impl Io {
         self.encoded.clear();
         let message = FromNode::from(body);
         message.encode(&mut self.encoded).expect("a vector grows as needed");
+        if self.encoded.len() > oxiray_sys::packet::MAX_PACKET {
+            // Whoever receives it could not read it. A fault of ours: answers are bounded.
+            return tracing::error!(bytes = self.encoded.len(), "a message is too large");
+        }
         match connection.send(&self.encoded, fds) {
             Ok(false) => {}
             Ok(true) => {

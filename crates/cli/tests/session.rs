@@ -153,7 +153,11 @@ fn actors_live_fail_and_die() {
     let exploding = create(&driver, 3, "explode");
     let reason = state(&mut driver, &exploding, ActorPhase::Dead).reason;
     assert!(reason.contains("exit code 7") && reason.contains("about to explode"), "{reason}");
-    driver.send(to_node::Body::KillActor(Actor { actor: alive.clone(), no_restart: true }));
+    driver.send(to_node::Body::KillActor(Actor {
+        actor: alive.clone(),
+        no_restart: true,
+        ..Actor::default()
+    }));
     let reason = state(&mut driver, &alive, ActorPhase::Dead).reason;
     assert_eq!(reason, "it was killed by ray.kill");
     assert!(is_gone_soon(pid));

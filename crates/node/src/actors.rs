@@ -258,6 +258,8 @@ impl Node {
             let actor = self.actors.get_mut(&id).expect("is to come");
             if message.no_restart {
                 actor.restarts_left = 0;
+                // From now on its name is another's to have.
+                self.names.release(id);
             } else if actor.restarts_left != 0 && actor.worker().is_none() {
                 return; // It is being started already.
             }
@@ -267,7 +269,9 @@ impl Node {
             if self.processes.contains_key(&creator) {
                 self.watch(creator, id);
             }
-            self.kill_actor(id, "it was killed by ray.kill", out);
+            let by_user = message.reason.is_empty();
+            let reason = if by_user { "it was killed by ray.kill" } else { &message.reason };
+            self.kill_actor(id, reason, out);
         }
     }
 

@@ -2,6 +2,7 @@
 //! made until it is dead for good.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::control::{ActorNames, NamedActor, from_node};
@@ -9,8 +10,8 @@ use oxiray_wire::control::{ActorNames, NamedActor, from_node};
 use crate::event::Outbox;
 use crate::node::Node;
 
-/// Names that fit into one answer.
-const MOST_LISTED: usize = 1000;
+/// Bytes of names in one answer.
+const MOST_LISTED: usize = 64 << 10;
 
 /// Namespace, then name.
 type Name = (String, String);
@@ -90,11 +91,22 @@ impl Node {
         wanted: ActorNames,
         out: &mut impl Outbox,
     ) {
-        let ActorNames { request, namespace, .. } = wanted;
-        let all = self.names.by_name.keys();
-        let wanted = all.filter(|(of, _)| namespace.is_empty() || *of == namespace);
-        let names = wanted.take(MOST_LISTED).flat_map(|(of, name)| [of.clone(), name.clone()]);
-        let names = ActorNames { request, namespace: String::new(), names: names.collect() };
+        let ActorNames { request, namespace, names: after } = wanted;
+        let after = match <[String; 2]>::try_from(after) {
+            Ok([namespace, name]) => Bound::Excluded((namespace, name)),
+            Err(_) => Bound::Unbounded,
+        };
+        let rest = self.names.by_name.range((after, Bound::Unbounded)).map(|(name, _)| name);
+        let mut names = Vec::new();
+        let mut bytes = 0;
+        for (of, name) in rest.filter(|(of, _)| namespace.is_empty() || *of == namespace) {
+            bytes += of.len() + name.len();
+            if bytes > MOST_LISTED && !names.is_empty() {
+                break;
+            }
+            names.extend([of.clone(), name.clone()]);
+        }
+        let names = ActorNames { request, namespace: String::new(), names };
         out.send(from, from_node::Body::ActorNames(names));
     }
 

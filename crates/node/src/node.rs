@@ -125,6 +125,11 @@ impl Node {
             Body::KillActor(actor) => self.on_kill_actor(&actor, out),
             Body::NameActor(wanted) => self.on_name_actor(from, wanted, out),
             Body::FindActor(wanted) => self.on_find_actor(from, wanted, out),
+            Body::ReleaseName(actor) => {
+                if let Some(actor) = ActorId::from_slice(&actor.actor) {
+                    self.names.release(actor);
+                }
+            }
             Body::ListActors(wanted) => self.on_list_actors(from, wanted, out),
             Body::ActorCreated(created) => self.on_actor_created(from, created, out),
             body @ (Body::Allocate(_)

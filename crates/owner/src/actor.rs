@@ -110,7 +110,7 @@ impl Owner {
             self.leave_actor(key);
             self.finish(key, Vec::new(), Vec::new(), out);
             // Others may have been given a handle, and ask the node about it.
-            out.kill_actor(actor);
+            out.kill_actor(actor, &end.reason);
             return self.on_actor_dead(actor, end, out);
         }
         self.tasks[key.0 as usize].place = Place::AtActor;
@@ -239,6 +239,7 @@ impl Owner {
         }
         let failure = end_failure(&end);
         state.phase = Phase::Dead(end);
+        self.detached.remove(&actor);
         let lost = std::mem::take(&mut state.at_actor);
         let queue = std::mem::take(&mut state.queue);
         // One that waits for its arguments ends when they are here.
@@ -286,8 +287,11 @@ impl Owner {
         state.unreferenced = true;
         match &state.phase {
             _ if self.detached.contains(&actor) => {}
-            Phase::Alive(peer) if ours => out.send(*peer, &Frame::ActorUnreferenced(actor)),
-            Phase::Pending if ours => out.kill_actor(actor),
+            Phase::Alive(peer) if ours => {
+                out.release_name(actor);
+                out.send(*peer, &Frame::ActorUnreferenced(actor));
+            }
+            Phase::Pending if ours => out.kill_actor(actor, "all handles of the actor are gone"),
             _ => {}
         }
         self.forget_if_done(actor);

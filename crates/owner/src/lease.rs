@@ -111,6 +111,13 @@ impl Owner {
                 break;
             };
             self.shapes[shape as usize].ready.pop_front();
+            // An argument may have been lost or freed since it was complete.
+            if self.failures > 0
+                && let Some(failure) = self.failed_argument(key)
+            {
+                self.fail(key, failure, out);
+                continue;
+            }
             let Lease { peer, ref devices, .. } = self.leases[lease];
             let devices = devices.clone();
             self.tasks[key.0 as usize].place = Place::Leased(lease);

@@ -33,8 +33,10 @@ pub trait Outbox {
     fn object_ready(&mut self, key: ObjectKey);
     /// Asks the control service to make an actor.
     fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>);
-    /// Asks the control service to end an actor.
-    fn kill_actor(&mut self, actor: ActorId);
+    /// Asks the control service to end an actor, for this reason.
+    fn kill_actor(&mut self, actor: ActorId, reason: &str);
+    /// An actor of ours is about to end: nobody is to find it by name.
+    fn release_name(&mut self, actor: ActorId);
 }
 
 pub(crate) type Held<T> = HashMap<(ProcessId, u64), T, RandomState>;

@@ -189,7 +189,13 @@ pub(crate) fn create_actor(
         let actor = actor.0.to_vec();
         let wanted =
             NamedActor { name, namespace, about, actor: actor.clone(), ..NamedActor::default() };
-        let bearer = asked(py, |interrupted| runtime.name_actor(wanted, interrupted))?;
+        let bearer = asked(py, |interrupted| runtime.name_actor(wanted, interrupted));
+        let bearer = bearer.inspect_err(|_| {
+            // The answer may be on its way: an actor that will never be gives its name back.
+            let unmade =
+                control::Actor { actor: actor.clone(), no_restart: true, ..Default::default() };
+            runtime.lock().io.tell_node(to_node::Body::KillActor(unmade));
+        })?;
         if bearer.actor != actor {
             return Ok(None);
         }
@@ -207,8 +213,7 @@ pub(crate) fn create_actor(
     };
     let key = runtime.create_actor(actor, class_name, placement, held, detached, spec);
     if is_named {
-        // Others find it without having been given a handle.
-        runtime.lock().owner.name(key);
+        runtime.is_named(actor, key);
     }
     Ok(Some(ActorRef(Arc::new(Handle { session, actor, key }))))
 }
@@ -263,7 +268,7 @@ pub(crate) fn kill_actor(py: Python<'_>, actor: &ActorRef, no_restart: bool) -> 
     if !session.is_current() {
         return Err(session::ended_error(py, &format!("Actor {actor}")));
     }
-    let message = control::Actor { actor: actor.0.to_vec(), no_restart };
+    let message = control::Actor { actor: actor.0.to_vec(), no_restart, ..Default::default() };
     session.runtime.lock().io.tell_node(to_node::Body::KillActor(message));
     Ok(())
 }

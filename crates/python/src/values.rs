@@ -183,9 +183,16 @@ fn place(
         return Ok(Content::Inline(bytes));
     }
     let runtime = &session.runtime;
-    let mut raised = None;
+    let (mut raised, mut collected) = (None, false);
     let placed = py.detach(|| {
-        let room = runtime.allocate(len as u64, owner, || raises_signal(&mut raised))?;
+        let interrupted = || {
+            // The store is full: garbage may be what holds it.
+            if !std::mem::replace(&mut collected, true) {
+                let _ = Python::attach(|py| py.import("gc")?.call_method0("collect").map(drop));
+            }
+            raises_signal(&mut raised)
+        };
+        let room = runtime.allocate(len as u64, owner, interrupted)?;
         room.fill(&parts);
         let (key, len) = room.seal();
         Ok(Content::Stored { key, len })

@@ -107,7 +107,7 @@ struct Entry {
     on_disk: bool,
     /// It was just brought back for somebody: not taken away before this time, or a look.
     stays_until: u64,
-    /// Its memory is part of this slab, whose process is gone.
+    /// Its memory is part of this slab, which was given back or whose process is gone.
     slab: Option<u64>,
 }
 

@@ -128,6 +128,26 @@ impl Mapping {
         fill(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
+    /// Gives whole pages within a range back to the system, for everyone who maps
+    /// the file: they read as zero afterwards. The caller's protocol says that
+    /// nobody needs those bytes.
+    pub fn discard(&self, offset: usize, len: usize) {
+        const PAGE: usize = 4096;
+        let begin = offset.next_multiple_of(PAGE);
+        let end = (offset + len).min(self.len) & !(PAGE - 1);
+        if begin >= end {
+            return;
+        }
+        // SAFETY: the range lies within this mapping, and by the caller's word is unused.
+        let _ = unsafe {
+            madvise(
+                self.start.as_ptr().add(begin).cast::<c_void>(),
+                end - begin,
+                Advice::LinuxRemove,
+            )
+        };
+    }
+
     /// Asks the kernel to back `range` with pages now, in bulk. Only a hint.
     pub fn populate(&self, offset: usize, len: usize) {
         const PAGE: usize = 4096;

@@ -294,7 +294,7 @@ pub struct ActorNames {
     /// Of this namespace alone; empty: of all.
     #[prost(string, tag = "2")]
     pub namespace: String,
-    /// Namespace and name, in turn.
+    /// Namespace and name, in turn. In a question: after which to go on.
     #[prost(string, repeated, tag = "3")]
     pub names: Vec<String>,
 }
@@ -308,6 +308,9 @@ pub struct Actor {
     /// Whether it must stay dead.
     #[prost(bool, tag = "2")]
     pub no_restart: bool,
+    /// Why, if it is not the user's wish.
+    #[prost(string, tag = "3")]
+    pub reason: String,
 }
 
 /// From an actor's worker: how its constructor ended.
@@ -673,7 +676,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -757,9 +760,12 @@ pub mod to_node {
         /// Wants the actor of a name.
         #[prost(message, tag = "24")]
         FindActor(NamedActor),
-        /// Wants the names there are.
+        /// Wants the names there are, as many as fit; none: there are no more.
         #[prost(message, tag = "25")]
         ListActors(ActorNames),
+        /// An actor is about to end: nobody is to find it by its name any more.
+        #[prost(message, tag = "26")]
+        ReleaseName(Actor),
     }
 }
 

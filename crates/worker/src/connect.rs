@@ -215,5 +215,6 @@ impl DriverSession {
         for thread in self.threads {
             let _ = thread.join();
         }
+        self.runtime.store.shrink();
     }
 }

@@ -1,10 +1,11 @@
 //! The thread that listens to the node service.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{ActorId, ProcessId, StoreKey};
@@ -16,7 +17,7 @@ use oxiray_wire::control::{
     self, ActorNames, ActorPhase, ActorState, Allocate, ClusterView, Fetch, FromNode, NamedActor,
     ProcessDied, Query, Refused, Slab, Topic, Withdraw, from_node, to_node,
 };
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use prost::Message;
 
 use crate::runtime::{Runtime, State};
@@ -190,6 +191,7 @@ impl Replies {
         mut interrupted: impl FnMut() -> bool,
     ) -> Result<Reply, Unanswered> {
         let mut arrived = self.arrived.lock();
+        let mut looked = Instant::now();
         loop {
             if let Some(reply) = arrived.replies.remove(&request) {
                 return Ok(reply);
@@ -197,9 +199,20 @@ impl Replies {
             if arrived.closed {
                 return Err(Unanswered::Ended);
             }
-            let slept = self.changed.wait_for(&mut arrived, LOOK_EVERY).timed_out();
-            if slept && parking_lot::MutexGuard::unlocked(&mut arrived, &mut interrupted) {
-                arrived.abandoned.insert(request);
+            self.changed.wait_for(&mut arrived, LOOK_EVERY);
+            // By the clock: others' replies wake us, too.
+            if looked.elapsed() < LOOK_EVERY {
+                continue;
+            }
+            looked = Instant::now();
+            if MutexGuard::unlocked(&mut arrived, &mut interrupted) {
+                // It may have come while nobody held the lock.
+                let late = arrived.replies.remove(&request);
+                if late.is_none() {
+                    arrived.abandoned.insert(request);
+                }
+                drop(arrived);
+                drop(late); // room in it goes back
                 return Err(Unanswered::Interrupted);
             }
         }
@@ -310,13 +323,19 @@ impl Runtime {
     pub fn actor_names(
         &self,
         namespace: &str,
-        interrupted: impl FnMut() -> bool,
+        mut interrupted: impl FnMut() -> bool,
     ) -> Option<Vec<String>> {
-        let wanted = ActorNames { namespace: namespace.to_owned(), ..ActorNames::default() };
-        let question = |request| to_node::Body::ListActors(ActorNames { request, ..wanted });
-        match self.ask(question, interrupted) {
-            Ok(Reply::Names(names)) => Some(names),
-            _ => None,
+        let mut all: Vec<String> = Vec::new();
+        loop {
+            let names = all.last_chunk::<2>().map(|last| last.to_vec()).unwrap_or_default();
+            let namespace = namespace.to_owned();
+            let question =
+                |request| to_node::Body::ListActors(ActorNames { request, namespace, names });
+            match self.ask(question, &mut interrupted) {
+                Ok(Reply::Names(names)) if names.is_empty() => return Some(all),
+                Ok(Reply::Names(names)) => all.extend(names),
+                _ => return None,
+            }
         }
     }
 
@@ -336,7 +355,11 @@ pub(crate) fn receive(
     buffer: &mut [u8],
 ) -> Option<(from_node::Body, Vec<OwnedFd>)> {
     loop {
-        let (len, fds) = packet::receive(socket, buffer).ok()??;
+        let (len, fds) = match packet::receive(socket, buffer) {
+            // Too large to be one of ours; what follows it may be.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
+            received => received.ok()??,
+        };
         // A message of a later version that we do not know is none of our business.
         if let Ok(FromNode { body: Some(body) }) = FromNode::decode(&buffer[..len]) {
             return Some((body, fds));
@@ -395,7 +418,14 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
         Body::ActorNames(names) => {
             return runtime.replies.put(names.request, Reply::Names(names.names));
         }
-        Body::Trim(_) => return runtime.store.trim(),
+        Body::Trim(_) => {
+            // Whoever asks waits for memory: not at every such word, but now and then.
+            if runtime.store.trim() {
+                runtime.lock().executor.memory_is_short = true;
+                runtime.bell().ring();
+            }
+            return;
+        }
         Body::ReportObjects(query) => return runtime.report_objects(query.request),
         Body::ClusterView(view) => {
             return runtime.replies.put(view.request, Reply::View(Box::new(view)));

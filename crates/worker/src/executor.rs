@@ -56,11 +56,6 @@ impl Execution {
             _ => unreachable!("checked when it was taken"),
         }
     }
-
-    /// The references that came with it: of stored values, then nested ones.
-    pub fn held(&self) -> &[ObjectKey] {
-        &self.held
-    }
 }
 
 /// The work of this process.
@@ -78,6 +73,8 @@ pub struct Executor {
     pub(crate) exit: bool,
     /// Garbage was collected since we are to exit.
     collected: bool,
+    /// Memory is short, and garbage may hold some.
+    pub(crate) memory_is_short: bool,
     /// Nobody holds a handle of our actor.
     pub(crate) unreferenced: bool,
     /// When owners were last told of answers.
@@ -99,6 +96,7 @@ impl Executor {
             retired: None,
             exit: false,
             collected: false,
+            memory_is_short: false,
             unreferenced: false,
             told: 0,
             answered: None,
@@ -350,6 +348,7 @@ fn next_work(state: &mut State) -> Option<Work> {
             "all handles of the actor are gone"
         }
         () if state.executor.exit => return state.executor.collect_once(),
+        () if std::mem::take(&mut state.executor.memory_is_short) => return Some(Work::Collect),
         () => return None,
     };
     Some(Work::Exit(reason.to_owned()))

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
 use oxiray_ids::{ActorId, ProcessId, StoreKey};
 use oxiray_owner::{ObjectKey, Outbox};
@@ -96,6 +96,8 @@ pub struct Io {
     constructors: HashMap<ActorId, (Vec<u8>, bool), RandomState>,
     /// What the node needs to know of actors that we create.
     pub(crate) placements: HashMap<ActorId, control::CreateActor, RandomState>,
+    /// Actors of ours that have names.
+    pub(crate) named: HashSet<ActorId, RandomState>,
 }
 
 impl Io {
@@ -123,6 +125,7 @@ impl Io {
             ready: Vec::new(),
             constructors: HashMap::default(),
             placements: HashMap::default(),
+            named: HashSet::default(),
         }
     }
 
@@ -389,10 +392,19 @@ impl Outbox for Io {
         self.tell_node(to_node::Body::CreateActor(message));
     }
 
-    fn kill_actor(&mut self, actor: ActorId) {
+    fn kill_actor(&mut self, actor: ActorId, reason: &str) {
         self.placements.remove(&actor);
         self.constructors.remove(&actor);
-        let actor = control::Actor { actor: actor.0.to_vec(), no_restart: true };
-        self.tell_node(to_node::Body::KillActor(actor));
+        self.named.remove(&actor);
+        let (actor, reason) = (actor.0.to_vec(), reason.to_owned());
+        let kill = control::Actor { actor, no_restart: true, reason };
+        self.tell_node(to_node::Body::KillActor(kill));
+    }
+
+    fn release_name(&mut self, actor: ActorId) {
+        if self.named.remove(&actor) {
+            let actor = control::Actor { actor: actor.0.to_vec(), ..control::Actor::default() };
+            self.tell_node(to_node::Body::ReleaseName(actor));
+        }
     }
 }

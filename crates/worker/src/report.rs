@@ -1,5 +1,6 @@
 //! Tells the node service what this process holds, when somebody asks.
 
+use hashbrown::HashSet;
 use oxiray_owner::Content;
 use oxiray_owner::report::Holding;
 use oxiray_store::State as StoreState;
@@ -10,7 +11,7 @@ use crate::store::Store;
 
 /// So many objects go into one packet.
 const IN_ONE_PACKET: usize = 300;
-/// What may be said of where an object was created.
+/// Bytes that may be said of where an object was created.
 const LONGEST_CALL_SITE: usize = 200;
 
 impl Runtime {
@@ -18,10 +19,10 @@ impl Runtime {
     pub(crate) fn report_objects(&self, request: u64) {
         let state = &mut *self.lock();
         let mut held: Vec<HeldObject> = Vec::new();
-        let mut named = Vec::new();
+        let mut named = HashSet::new();
         for holding in state.owner.report() {
             if let Some(Content::Stored { key, .. }) = holding.content {
-                named.push(key.slot());
+                named.insert(key.slot());
             }
             held.push(described(&holding, &self.store));
         }
@@ -56,7 +57,7 @@ fn described(holding: &Holding<'_>, store: &Store) -> HeldObject {
         captured: holding.captured,
         in_flight: holding.in_flight,
         borrowers: holding.borrowers,
-        call_site: call_site.chars().take(LONGEST_CALL_SITE).collect(),
+        call_site: call_site[..call_site.floor_char_boundary(LONGEST_CALL_SITE)].to_owned(),
         ..HeldObject::default()
     };
     match holding.content {

@@ -379,11 +379,18 @@ impl Runtime {
         handle
     }
 
+    /// An actor of ours has a name: others find it without having been given a handle.
+    pub fn is_named(&self, actor: ActorId, handle: ObjectKey) {
+        let state = &mut *self.lock();
+        state.owner.name(handle);
+        state.io.named.insert(actor);
+    }
+
     /// A handle of an actor that came in from another process, counted once.
     pub fn meet_actor(&self, actor: ActorId, name: RefName) -> ObjectKey {
         let state = &mut *self.lock();
         if state.owner.meet_actor(actor) {
-            let actor = control::Actor { actor: actor.0.to_vec(), no_restart: false };
+            let actor = control::Actor { actor: actor.0.to_vec(), ..control::Actor::default() };
             state.io.tell_node(to_node::Body::WatchActor(actor));
         }
         state.owner.read_ref(name, &mut state.io)

@@ -26,6 +26,9 @@ const LARGEST_IN_SLAB: u64 = 2 << 20;
 /// After a refusal, slabs are asked for again when this has passed.
 const ASK_AGAIN: u64 = 1_000_000_000;
 
+/// Garbage is collected for the sake of memory at most this often.
+const COLLECT_EVERY: u64 = 1_000_000_000;
+
 /// A process's part of the store. Outlives the session while anyone looks at an object.
 pub struct Store {
     arena: Mapping,
@@ -38,6 +41,8 @@ pub struct Store {
     carver: Mutex<Carver>,
     /// When to ask for a slab again.
     slabs_from: AtomicU64,
+    /// When garbage was last collected because memory was short.
+    collected: AtomicU64,
     /// Which parts of the arena this process has mapped pages for.
     mapped: copy::Mapped,
     node: OwnedFd,
@@ -63,6 +68,7 @@ impl Store {
             row,
             looks: Mutex::default(),
             slabs_from: AtomicU64::new(0),
+            collected: AtomicU64::new(0),
             mapped: copy::Mapped::new(size),
             node,
             pid: std::process::id(),
@@ -171,8 +177,8 @@ impl Store {
         self.carver.lock().add(SlabGrant { offset: slab.offset, len: slab.len, keys });
     }
 
-    /// Memory is short.
-    pub(crate) fn trim(&self) {
+    /// Memory is short. Whether garbage should be collected, too: that takes longer.
+    pub(crate) fn trim(&self) -> bool {
         let given_up = self.carver.lock().trim();
         if !given_up.is_empty() {
             self.slabs_from.store(monotonic_ns() + ASK_AGAIN, Ordering::Relaxed);
@@ -180,6 +186,27 @@ impl Store {
         for offset in given_up {
             self.tell_node(to_node::Body::ReturnSlab(Slab { offset, ..Slab::default() }));
         }
+        let now = monotonic_ns();
+        let before = self.collected.load(Ordering::Relaxed);
+        let due = now >= before + COLLECT_EVERY;
+        due && self
+            .collected
+            .compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// The session is over, and no other process has the arena: gives back all
+    /// memory but that of objects which are still looked at.
+    pub(crate) fn shrink(&self) {
+        let looks = self.looks.lock();
+        let mut kept: Vec<Extent> = looks.keys().map(|slot| self.table.extent(*slot)).collect();
+        kept.sort_unstable_by_key(|extent| extent.offset);
+        let mut end = 0;
+        for extent in kept {
+            self.arena.discard(end as usize, extent.offset.saturating_sub(end) as usize);
+            end = end.max(extent.offset + extent.len);
+        }
+        self.arena.discard(end as usize, (self.arena.len() as u64).saturating_sub(end) as usize);
     }
 
     /// Room that the node service has granted.

@@ -203,7 +203,7 @@ impl Bed {
     }
 
     fn named(number: u8) -> Actor {
-        Actor { actor: vec![number; 16], no_restart: true }
+        Actor { actor: vec![number; 16], no_restart: true, ..Actor::default() }
     }
 
     pub(super) fn kill_actor(&mut self, from: ProcessId, number: u8) {

@@ -97,7 +97,9 @@ impl Outbox for Side<'_> {
         self.net.node.create(actor, self.from, bytes);
     }
 
-    fn kill_actor(&mut self, actor: ActorId) {
+    fn kill_actor(&mut self, actor: ActorId, _reason: &str) {
         self.net.node.kill(actor);
     }
+
+    fn release_name(&mut self, _actor: ActorId) {}
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
-use oxiray_wire::frame::{FailureCode, Frame};
+use oxiray_wire::frame::{Body, FailureCode, Frame, Value};
 
 use super::net::{Net, Side};
 use super::node::Mail;
@@ -130,7 +130,9 @@ impl World {
         self.with(to, |process, out| {
             let owner = &mut process.owner;
             match Frame::decode(&bytes).expect("a frame") {
-                Frame::Task(_) => {
+                Frame::Task(task) => {
+                    let failed = |value: &Value<'_>| matches!(value.body, Body::Failed { .. });
+                    assert!(!task.values.iter().any(failed), "a failed argument fails its task");
                     process.queue.push_back(Queued { giver: from, bytes: bytes.clone() })
                 }
                 Frame::Answer(answer) => owner.on_answer(peer, answer, out),

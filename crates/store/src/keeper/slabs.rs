@@ -7,7 +7,8 @@ use crate::carver::SlabGrant;
 use crate::table::Extent;
 use crate::word::{State, Word};
 
-/// Slabs together take at most this part of the arena: what is in them is not spilled.
+/// Slabs together take at most this part of the arena: what is in them is not
+/// spilled before they are given back.
 const SLAB_SHARE: u64 = 8;
 /// One slab is this part of the arena, within limits.
 const SLAB_PART: u64 = 64;
@@ -124,7 +125,7 @@ impl Keeper {
             return false;
         };
         let extent: Extent = self.table.extent(slot);
-        // The dead process wrote this: believe only what can be.
+        // Another process wrote this: believe only what can be.
         let within = extent.offset >= offset
             && extent.offset.checked_add(extent.len).is_some_and(|end| end <= offset + len);
         if word.state() != State::Sealed || !within {
@@ -144,7 +145,7 @@ impl Keeper {
         true
     }
 
-    /// One object less in a slab whose process is gone.
+    /// One object less in a slab that is the keeper's.
     pub(super) fn release_part(&mut self, offset: u64) {
         let slab = self.slabs.get_mut(&offset).expect("a slab with an object in it");
         slab.live -= 1;
