@@ -662,3 +662,21 @@ def test_a_value_that_fails_midway_leaves_nothing(small):
     assert digest(ray.get(kept)) == digest(blob(1, MB))
     del kept
     expect_empty()
+
+
+def test_garbage_does_not_keep_memory(small):
+    """What only cycles hold, in the driver and in an idle worker, is let go when memory is short."""
+    small(num_cpus=1)
+
+    @ray.remote
+    def tie_a_knot(value):
+        knot = [value]
+        knot.append(knot)
+
+    size = STORE * 6 // 10
+    ref = ray.put(np.zeros(size, dtype=np.uint8))
+    ray.get(tie_a_knot.remote(ref))
+    knot = [ray.get(ref)]
+    knot.append(knot)
+    del ref, knot
+    ray.get(ray.put(np.ones(size, dtype=np.uint8)))

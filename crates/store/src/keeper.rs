@@ -154,6 +154,8 @@ pub struct Keeper {
     no_room_before: u64,
     /// When time last passed.
     ticked: u64,
+    /// When every process was last asked for memory.
+    asked_everyone: u64,
     /// When slabs were last asked back.
     trimmed: u64,
     /// The user was told that everything waits.
@@ -182,6 +184,7 @@ impl Keeper {
             progress: 0,
             no_room_before: 0,
             ticked: 0,
+            asked_everyone: 0,
             trimmed: 0,
             told_stuck: false,
             patience,

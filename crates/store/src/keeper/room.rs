@@ -13,6 +13,8 @@ const BATCH_BYTES: u64 = 100 << 20;
 pub(super) const BATCH_OBJECTS: usize = 4096;
 /// Slabs are asked back at most this often.
 const TRIM_EVERY: u64 = 100_000_000;
+/// And those without slabs, who may hold memory by garbage.
+const ASK_EVERYONE_EVERY: u64 = 1_000_000_000;
 /// When the user hears that everything waits.
 const TELL_AFTER: u64 = 5_000_000_000;
 
@@ -85,7 +87,11 @@ impl Keeper {
     fn make_room(&mut self, size: u64, now: u64, out: &mut impl Orders) -> Room {
         if now >= self.trimmed + TRIM_EVERY {
             self.trimmed = now;
-            self.ask_for_slabs(out);
+            let everyone = now >= self.asked_everyone + ASK_EVERYONE_EVERY;
+            if everyone {
+                self.asked_everyone = now;
+            }
+            self.ask_for_memory(everyone, out);
         }
         let candidates = self.candidates(now);
         let mut batch: Vec<(StoreKey, Extent)> = Vec::new();

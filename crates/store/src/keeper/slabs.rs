@@ -82,7 +82,11 @@ impl Keeper {
         self.serve(now, out);
     }
 
-    pub(super) fn ask_for_slabs(&self, out: &mut impl Orders) {
+    /// Asks those who hold slabs, or `everyone`, for what they can spare.
+    pub(super) fn ask_for_memory(&self, everyone: bool, out: &mut impl Orders) {
+        if everyone {
+            return self.rows.keys().for_each(|process| out.trim(*process));
+        }
         let mut holders: Vec<ProcessId> =
             self.slabs.values().filter_map(|slab| slab.holder).collect();
         holders.sort_unstable();

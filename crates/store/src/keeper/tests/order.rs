@@ -50,8 +50,20 @@ impl Bench {
     }
 
     /// All that has been ordered since this was last called.
+    /// All but requests for memory, which come with most others.
     pub(super) fn orders(&mut self) -> Vec<Order> {
-        std::mem::take(&mut self.out.0)
+        let orders = std::mem::take(&mut self.out.0);
+        orders.into_iter().filter(|order| !matches!(order, Order::Trim(_))).collect()
+    }
+
+    /// Who was asked for memory.
+    pub(super) fn trims(&mut self) -> Vec<ProcessId> {
+        let orders = std::mem::take(&mut self.out.0);
+        let trims = orders.into_iter().filter_map(|order| match order {
+            Order::Trim(process) => Some(process),
+            _ => None,
+        });
+        trims.collect()
     }
 
     /// Requests for memory answered since then, and with what.
