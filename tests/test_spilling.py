@@ -665,7 +665,7 @@ def test_a_value_that_fails_midway_leaves_nothing(small):
 
 
 def test_garbage_does_not_keep_memory(small):
-    """What only cycles hold, in the driver and in an idle worker, is let go when memory is short."""
+    """What only cycles hold, in driver or idle worker, is let go when memory is short."""
     small(num_cpus=1)
 
     @ray.remote
