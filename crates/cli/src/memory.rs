@@ -37,8 +37,11 @@ enum Order {
 
 /// What one process holds.
 struct Row {
+    process: u32,
     pid: u32,
     kind: &'static str,
+    /// Process id of whom the object belongs to, if that is known.
+    owner: Option<u32>,
     object: HeldObject,
 }
 
@@ -83,8 +86,8 @@ fn rows_of(report: ObjectReport) -> impl Iterator<Item = Row> {
         ProcessKind::Driver => "driver",
         _ => "worker",
     };
-    let pid = report.pid;
-    report.objects.into_iter().map(move |object| Row { pid, kind, object })
+    let (process, pid) = (report.process, report.pid);
+    report.objects.into_iter().map(move |object| Row { process, pid, kind, owner: None, object })
 }
 
 fn show(
@@ -123,14 +126,7 @@ fn show(
         Order::Size => rows.sort_by_key(|row| std::cmp::Reverse(row.object.size)),
         Order::Pid => rows.sort_by_key(|row| (row.pid, std::cmp::Reverse(row.object.size))),
     }
-    // Values may look at an object without a reference to it; its owner knows its name.
-    let owned = rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
-    let names: BTreeMap<u64, Vec<u8>> =
-        owned.filter_map(|row| Some((row.object.key?, row.object.id.clone()))).collect();
-    for row in rows.iter_mut().filter(|row| row.object.id.is_empty()) {
-        let name = row.object.key.and_then(|key| names.get(&key));
-        row.object.id = name.cloned().unwrap_or_default();
-    }
+    name_owners(&mut rows);
     let hidden = rows.len().saturating_sub(options.num_entries);
     rows.truncate(options.num_entries);
     text.push('\n');
@@ -172,7 +168,7 @@ fn place(object: &HeldObject) -> &'static str {
 }
 
 fn table(rows: &[Row]) -> String {
-    let titles = ["PID", "PROCESS", "OBJECT", "SIZE", "WHERE", "HELD BY", "CREATED AT"];
+    let titles = ["PID", "PROCESS", "OBJECT", "SIZE", "WHERE", "OWNER", "HELD BY", "CREATED AT"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
         let object = &row.object;
@@ -182,6 +178,7 @@ fn table(rows: &[Row]) -> String {
             name(object),
             if object.size == 0 { "?".into() } else { show_bytes(object.size) },
             place(object).to_owned(),
+            row.owner.map_or_else(|| "gone".into(), |pid| pid.to_string()),
             holders(object),
             object.call_site.clone(),
         ]
@@ -196,6 +193,25 @@ fn table(rows: &[Row]) -> String {
         text.push_str(&format!("  {}\n", line.trim_end()));
     }
     text
+}
+
+/// Says of each row whose the object is. Values may look at an object without a
+/// reference to it: then its owner's row has its name.
+fn name_owners(rows: &mut [Row]) {
+    let pids: BTreeMap<u32, u32> = rows.iter().map(|row| (row.process, row.pid)).collect();
+    let owned = rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
+    let stored = owned.filter_map(|row| Some((row.object.key?, (row.object.id.clone(), row.pid))));
+    let stored: BTreeMap<u64, (Vec<u8>, u32)> = stored.collect();
+    for row in rows {
+        row.owner = match row.object.owner {
+            0 if !row.object.id.is_empty() => Some(row.pid),
+            0 => row.object.key.and_then(|key| stored.get(&key)).map(|(id, pid)| {
+                row.object.id.clone_from(id);
+                *pid
+            }),
+            other => pids.get(&other).copied(),
+        };
+    }
 }
 
 fn name(object: &HeldObject) -> String {
