@@ -565,10 +565,29 @@ def test_writing_to_a_tensor_changes_no_object(torch):
         ref = ray.put(torch.zeros(n, n))
         assert ray.get(ref).add_(1).sum() == n * n
         assert ray.get(ref).sum() == 0
-        assert ray.get(ref).resize_(2 * n, n).shape == (2 * n, n)
+        assert ray.get(ref).clone().resize_(2 * n, n).shape == (2 * n, n)
 
 
 @pytest.mark.filterwarnings("ignore:The given buffer is not writable")
+def test_large_tensors_are_not_copied(torch):
+    """Only pages that are written to become this process's own."""
+
+    def private():
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+    ref = ray.put(torch.ones(5_000_000))
+    before = private()
+    tensors = [ray.get(ref) for _ in range(5)]
+    assert all(tensor.sum() == 5_000_000 for tensor in tensors)
+    assert private() - before < 4_000, "kilobytes"
+    tensors[0].zero_()
+    assert private() - before > 15_000
+    assert tensors[1].sum() == 5_000_000
+    del ref
+    assert tensors[2].sum() == 5_000_000
+
+
 def test_tensors_are_views_where_asked_for(torch, monkeypatch):
     monkeypatch.setenv("RAY_ENABLE_ZERO_COPY_TORCH_TENSORS", "1")
     whole = torch.ones(LARGE, LARGE)

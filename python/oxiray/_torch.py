@@ -1,15 +1,15 @@
 """Torch tensors on the CPU: their storages as buffers, once for all tensors that share one.
 
-Torch has no read-only tensors, and a write must not reach the object that others read. So a tensor
-that is got has memory of its own: one copy, made here, instead of the several of torch's pickling.
-With RAY_ENABLE_ZERO_COPY_TORCH_TENSORS=1 tensors are views on the object, and whoever sets it
-promises not to write to them; what optimizers write to are copies even then.
+Torch has no read-only tensors, and a write must not reach the object that others read. So a large
+tensor that is got looks at the object through pages of its own: what is not written to is not
+copied, and what is written stays in this process. A small one is copied: pages would cost more.
+With RAY_ENABLE_ZERO_COPY_TORCH_TENSORS=1 tensors are views on the object itself, and whoever sets
+it promises not to write to them; what optimizers write to are copies even then.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import pickle
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,8 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LARGE = 4 << 20  # a page of 2 MiB fits in, wherever it begins
+# From here on a mapping costs less than a copy, and there are not too many of them.
+_PRIVATE_FROM = 256 << 10
 
 
 def reducers() -> dict[type, Callable[[Any], Any]]:
@@ -86,19 +87,12 @@ def _storage(data: Any) -> Any:
     # What travelled inside a message is small, and this process's own.
     if _wants_views() and not isinstance(data, bytes):
         return torch.frombuffer(data, dtype=torch.uint8).untyped_storage()
+    if len(data) >= _PRIVATE_FROM and not isinstance(data, bytes):
+        return torch.frombuffer(data.private(), dtype=torch.uint8).untyped_storage()
     storage = torch.UntypedStorage(len(data))  # type: ignore[no-untyped-call]
-    if len(data) >= _LARGE:
-        _use_large_pages(storage.data_ptr(), len(data))
     memory = (ctypes.c_ubyte * len(data)).from_address(storage.data_ptr())
     memoryview(memory).cast("B")[:] = data
     return storage
-
-
-def _use_large_pages(address: int, size: int) -> None:
-    """Asks for them, no more: filling fresh memory is mostly page faults otherwise."""
-    start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-    length = ctypes.c_size_t(address + size - start)
-    ctypes.CDLL(None).madvise(ctypes.c_void_p(start), length, mmap.MADV_HUGEPAGE)
 
 
 def _tensor(

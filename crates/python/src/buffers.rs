@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use oxiray_sys::memory::PrivateMapping;
 use oxiray_worker::Look;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyBufferError;
@@ -59,6 +60,50 @@ impl StoreView {
 
     fn __len__(&self) -> usize {
         self.len
+    }
+
+    /// The same bytes, not copied, to write to: what is written stays in this process.
+    fn private(&self) -> PyResult<PrivateView> {
+        let mapping = self.look.private(self.at, self.len)?;
+        Ok(PrivateView { _look: self.look.clone(), mapping })
+    }
+}
+
+/// Part of an object in the store, to write to in private.
+#[pyclass(frozen, module = "oxiray")]
+pub(crate) struct PrivateView {
+    /// What was not written to is read from the object.
+    _look: Arc<Look>,
+    mapping: PrivateMapping,
+}
+
+#[pymethods]
+impl PrivateView {
+    /// # Safety
+    /// Called by Python with a valid `view`.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let mapping = &slf.get().mapping;
+        // SAFETY: `view` is Python's to fill; the bytes stay mapped while `slf`
+        // lives, and the filled view keeps `slf` alive. Rust never looks at them.
+        let filled = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                mapping.start().cast::<c_void>(),
+                mapping.len() as ffi::Py_ssize_t,
+                0,
+                flags,
+            )
+        };
+        if filled == -1 { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
+    }
+
+    fn __len__(&self) -> usize {
+        self.mapping.len()
     }
 }
 

@@ -34,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<actors::ActorRef>()?;
     module.add_class::<actors::ActorCall>()?;
     module.add_class::<buffers::StoreView>()?;
+    module.add_class::<buffers::PrivateView>()?;
     let functions = [
         wrap_pyfunction!(access::get, module)?,
         wrap_pyfunction!(objects::put, module)?,

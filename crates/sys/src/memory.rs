@@ -167,6 +167,62 @@ impl Mapping {
     }
 }
 
+/// Part of a file, to read where it is and to write to in private: the file, and
+/// whoever else maps it, never sees what is written. Pages that were not written
+/// to still show the file.
+#[derive(Debug)]
+pub struct PrivateMapping {
+    mapping: Mapping,
+    skip: usize,
+    len: usize,
+}
+
+impl PrivateMapping {
+    /// Maps `len` bytes at `offset` of `file`.
+    pub fn new(file: impl AsFd, offset: usize, len: usize) -> io::Result<Self> {
+        const PAGE: usize = 4096;
+        let begin = offset & !(PAGE - 1);
+        let skip = offset - begin;
+        let end = offset.checked_add(len).filter(|_| len > 0);
+        if end
+            .is_none_or(|end| rustix::fs::fstat(&file).map_or(0, |file| file.st_size) < end as i64)
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the memory file is shorter than the mapping",
+            ));
+        }
+        // SAFETY: a fresh address chosen by the kernel; nothing else is mapped there.
+        let start = unsafe {
+            mmap(
+                ptr::null_mut(),
+                skip + len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+                file,
+                begin as u64,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).expect("mmap never returns null");
+        Ok(Self { mapping: Mapping { start, len: skip + len }, skip, len })
+    }
+
+    /// First byte.
+    pub fn start(&self) -> *mut u8 {
+        self.mapping.check(self.skip, self.len, 1)
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: it has at least one byte. Here for completeness beside `len`.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
 /// # Safety
 /// `target` is valid for writes of `bytes.len()` bytes that do not overlap `bytes`.
 #[cfg(target_arch = "x86_64")]
@@ -214,6 +270,21 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_in_private_stays_there() {
+        let file = memory_file("test", 1 << 16).unwrap();
+        let shared = Mapping::new(&file, 1 << 16).unwrap();
+        shared.write(5000, &[7; 100]);
+        let private = PrivateMapping::new(&file, 5000, 100).unwrap();
+        // SAFETY: the mapping has a hundred bytes, and only this test uses them.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(private.start(), private.len()) };
+        assert_eq!(bytes, [7; 100]);
+        bytes.fill(9);
+        assert_eq!(shared.bytes(5000, 100), [7; 100]);
+        assert!(PrivateMapping::new(&file, 1 << 16, 1).is_err());
+        assert!(PrivateMapping::new(&file, usize::MAX, 2).is_err());
+    }
 
     #[test]
     fn a_streamed_copy_is_a_copy_at_any_place() {

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_store::{Carver, Extent, Miss, SlabGrant, State, Table};
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_sys::memory::Mapping;
+use oxiray_sys::memory::{Mapping, PrivateMapping};
 use oxiray_sys::packet;
 use oxiray_wire::control::{Slab, Stored, ToNode, to_node};
 use parking_lot::Mutex;
@@ -32,6 +32,7 @@ const COLLECT_EVERY: u64 = 1_000_000_000;
 /// A process's part of the store. Outlives the session while anyone looks at an object.
 pub struct Store {
     arena: Mapping,
+    file: OwnedFd,
     table: Table,
     process: ProcessId,
     /// Ours in the table.
@@ -61,7 +62,8 @@ impl Store {
     ) -> std::io::Result<Arc<Self>> {
         let table = Table::map(table)?;
         Ok(Arc::new(Self {
-            arena: Mapping::new(arena, size as usize)?,
+            arena: Mapping::new(&arena, size as usize)?,
+            file: arena.as_fd().try_clone_to_owned()?,
             carver: Mutex::new(Carver::new(table.clone(), process)),
             table,
             process,
@@ -251,6 +253,18 @@ impl Look {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         self.store.arena.bytes(self.extent.offset as usize, self.extent.len as usize)
+    }
+}
+
+impl Look {
+    /// Part of its bytes, to write to in private. Pages that are not written to
+    /// show the object: keep looking at it.
+    pub fn private(&self, at: usize, len: usize) -> std::io::Result<PrivateMapping> {
+        let within = at.checked_add(len).is_some_and(|end| end <= self.extent.len as usize);
+        if !within {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        PrivateMapping::new(&self.store.file, self.extent.offset as usize + at, len)
     }
 }
 
