@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::param::page_size;
 
 /// Makes an anonymous memory file of `len` zero bytes.
 pub fn memory_file(name: &str, len: usize) -> io::Result<OwnedFd> {
@@ -132,38 +133,25 @@ impl Mapping {
     /// the file: they read as zero afterwards. The caller's protocol says that
     /// nobody needs those bytes.
     pub fn discard(&self, offset: usize, len: usize) {
-        const PAGE: usize = 4096;
-        let begin = offset.next_multiple_of(PAGE);
-        let end = (offset + len).min(self.len) & !(PAGE - 1);
-        if begin >= end {
-            return;
-        }
-        // SAFETY: the range lies within this mapping, and by the caller's word is unused.
-        let _ = unsafe {
-            madvise(
-                self.start.as_ptr().add(begin).cast::<c_void>(),
-                end - begin,
-                Advice::LinuxRemove,
-            )
-        };
+        let begin = offset.next_multiple_of(page_size());
+        let end = (offset + len).min(self.len);
+        self.advise(begin, end - end % page_size(), Advice::LinuxRemove);
     }
 
-    /// Asks the kernel to back `range` with pages now, in bulk. Only a hint.
+    /// Asks the kernel to back a range with pages now, in bulk. Only a hint.
     pub fn populate(&self, offset: usize, len: usize) {
-        const PAGE: usize = 4096;
-        let begin = offset & !(PAGE - 1);
-        let end = (offset + len).min(self.len);
+        let begin = offset - offset % page_size();
+        self.advise(begin, (offset + len).min(self.len), Advice::LinuxPopulateWrite);
+    }
+
+    fn advise(&self, begin: usize, end: usize, advice: Advice) {
         if begin >= end {
             return;
         }
-        // SAFETY: the range lies within this mapping, and populating changes no bytes.
-        let _ = unsafe {
-            madvise(
-                self.start.as_ptr().add(begin).cast::<c_void>(),
-                end - begin,
-                Advice::LinuxPopulateWrite,
-            )
-        };
+        let start = self.check(begin, end - begin, 1).cast::<c_void>();
+        // SAFETY: the range lies within this mapping. Of the advices given here, one
+        // changes no bytes, the other those that by its caller's word nobody needs.
+        let _ = unsafe { madvise(start, end - begin, advice) };
     }
 }
 
@@ -180,9 +168,8 @@ pub struct PrivateMapping {
 impl PrivateMapping {
     /// Maps `len` bytes at `offset` of `file`.
     pub fn new(file: impl AsFd, offset: usize, len: usize) -> io::Result<Self> {
-        const PAGE: usize = 4096;
-        let begin = offset & !(PAGE - 1);
-        let skip = offset - begin;
+        let skip = offset % page_size();
+        let begin = offset - skip;
         let end = offset.checked_add(len).filter(|_| len > 0);
         if end
             .is_none_or(|end| rustix::fs::fstat(&file).map_or(0, |file| file.st_size) < end as i64)
@@ -270,6 +257,21 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_discarded_reads_as_zero_and_no_more_than_that() {
+        let (file, page) = (memory_file("test", 1 << 18).unwrap(), page_size());
+        let mapping = Mapping::new(&file, 1 << 18).unwrap();
+        mapping.populate(10, 1 << 18);
+        mapping.write(0, &[5; 1 << 18]);
+        // Only whole pages go.
+        mapping.discard(1, 3 * page);
+        assert_eq!(mapping.bytes(0, page), vec![5; page]);
+        assert_eq!(mapping.bytes(page, 2 * page), vec![0; 2 * page]);
+        assert_eq!(mapping.bytes(3 * page, 1), [5]);
+        mapping.discard((1 << 18) - 1, 100);
+        assert_eq!(mapping.bytes((1 << 18) - 1, 1), [5]);
+    }
 
     #[test]
     fn what_is_written_in_private_stays_there() {
