@@ -1,0 +1,37 @@
+//! The TCP connections of a cluster: who may connect, and how bytes get across.
+//!
+//! - [`Secret`]: the cluster's secret, which people pass around as a token
+//! - [`Keyring`]: the secrets a node knows, and the file they are kept in
+//! - [`Identity`], [`Security`]: what a node shows to others, and asks of them
+//! - [`Link`]: frames over a connection that somebody else's event loop drives
+//! - [`Bulk`]: bytes over a connection that has a thread of its own
+//! - [`Listener`], [`Doorkeeper`]: who connects, and how long they may stay unknown
+//! - [`NetError`], [`LinkError`], [`TokenError`]: what can go wrong, and what to do about it
+//!
+//! Whoever has the token is a member of the cluster, and nobody else is. Each secret gives one
+//! certificate authority, the same wherever it is derived; each process signs itself a certificate
+//! by it; both sides of a connection show theirs (TLS 1.3). Nothing a stranger sends gets further
+//! than the handshake.
+//!
+//! Inside: `frame` (lengths and payloads), `refusal` (TLS errors in plain words).
+
+mod bulk;
+mod doorkeeper;
+mod error;
+mod frame;
+mod identity;
+mod keyring;
+mod link;
+mod listener;
+mod refusal;
+mod secret;
+
+pub use bulk::{Bulk, Stopper};
+pub use doorkeeper::{Doorkeeper, LINES_PER_MINUTE, MAX_STRANGERS, PATIENCE_NS};
+pub use error::{LinkError, NetError, TokenError};
+pub use frame::MAX_FRAME;
+pub use identity::{ALPN, Identity, SERVER_NAME, Security};
+pub use keyring::Keyring;
+pub use link::{Link, Progress};
+pub use listener::Listener;
+pub use secret::Secret;
