@@ -6,7 +6,7 @@ the handle: no reference cycle may keep an actor alive until the garbage collect
 
 from __future__ import annotations
 
-from . import _named_actors, _native, _options
+from . import _named_actors, _native, _options, _strategy
 from ._remote_function import dump_definition
 
 TYPE_CHECKING = False  # see __init__
@@ -56,6 +56,7 @@ class ActorClass:
         self._options = options
         self._shipped = shipped or _ShippedClass(cls)
         self._placement, self._held = _options.actor_resources(options)
+        self._strategy = _strategy.encode(options)
         self.__name__ = cls.__name__
         self.__qualname__ = cls.__qualname__
         self.__module__ = cls.__module__
@@ -84,6 +85,8 @@ class ActorClass:
             max_restarts=options.get("max_restarts") or 0,
             detached=options.get("lifetime") == "detached",
             named=None if name is None else _named_actors.name_tag(name, options, about),
+            strategy=self._strategy,
+            priority=options.get("priority") or 0,
         )
         if ref is not None:
             return ActorHandle(ref, *about)

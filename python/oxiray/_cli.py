@@ -16,5 +16,8 @@ def oxirayd() -> NoReturn:
 
 
 def _become(name: str) -> NoReturn:
+    # Which Python the workers of a node are: that of the node's package.
+    os.environ["OXIRAY_PYTHON"] = sys.executable
+    os.environ["OXIRAY_PYTHON_VERSION"] = f"{sys.version_info[0]}.{sys.version_info[1]}"
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", name)
     os.execv(program, [name, *sys.argv[1:]])

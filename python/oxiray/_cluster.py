@@ -7,45 +7,85 @@ from typing import Any
 from . import _native
 from ._init_arguments import LOCAL_IP
 
+_NODE_ID_LABEL = "ray.io/node-id"
+
 
 def cluster_resources() -> dict[str, float]:
     """All resources, by name."""
-    return dict(_view()["total"])
+    return _sum("total")
 
 
 def available_resources() -> dict[str, float]:
     """The resources nobody occupies at the moment; names of which nothing is left are absent."""
-    return {name: amount for name, amount in _view()["available"].items() if amount}
+    return {name: amount for name, amount in _sum("available").items() if amount}
 
 
 def nodes() -> list[dict[str, Any]]:
-    """The machines of the cluster."""
-    view = _view()
-    node_id = view["node_id"].hex()
-    session_dir = _native.context()["session_dir"]
-    return [
-        {
-            "NodeID": node_id,
-            "Alive": True,
-            "alive": True,
-            "NodeManagerAddress": LOCAL_IP,
-            "NodeManagerHostname": view["host"],
-            "NodeManagerPort": 0,
-            "ObjectManagerPort": 0,
-            "ObjectStoreSocketName": session_dir,
-            "RayletSocketName": session_dir,
-            "NodeName": LOCAL_IP,
-            "DeathReason": 0,
-            "DeathReasonMessage": "",
-            "Resources": dict(view["total"]),
-            "Labels": {"ray.io/node-id": node_id},
-        }
-    ]
+    """The machines of the cluster, those included that left lately."""
+    view = view_now()
+    return [_in_words_of_ray(node) for node in _members(view)]
 
 
-def _view() -> dict[str, Any]:
+def labels_of_this_node() -> dict[str, str]:
+    view = view_now()
+    node = next(node for node in _members(view) if node["id"] == view["node_id"])
+    return _labels(node)
+
+
+def view_now() -> dict[str, Any]:
     if not _native.is_running():
         from ._session import auto_init
 
         auto_init()
     return _native.cluster_view()
+
+
+def _members(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """The nodes as the engine lists them; one that is alone lists none."""
+    if view.get("nodes"):
+        return list(view["nodes"])
+    alone = {
+        "id": view["node_id"],
+        "address": f"{LOCAL_IP}:0",
+        "host": view["host"],
+        "total": view["total"],
+        "available": view["available"],
+        "labels": {},
+        "left": "",
+    }
+    return [alone]
+
+
+def _sum(what: str) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for node in _members(view_now()):
+        if not node["left"]:
+            for name, amount in node[what].items():
+                total[name] = total.get(name, 0.0) + amount
+    return total
+
+
+def _labels(node: dict[str, Any]) -> dict[str, str]:
+    return {**node["labels"], _NODE_ID_LABEL: node["id"].hex()}
+
+
+def _in_words_of_ray(node: dict[str, Any]) -> dict[str, Any]:
+    ip, _, port = node["address"].rpartition(":")
+    alive = not node["left"]
+    session_dir = _native.context()["session_dir"]
+    return {
+        "NodeID": node["id"].hex(),
+        "Alive": alive,
+        "alive": alive,
+        "NodeManagerAddress": ip.strip("[]"),
+        "NodeManagerHostname": node["host"],
+        "NodeManagerPort": int(port),
+        "ObjectManagerPort": int(port),
+        "ObjectStoreSocketName": session_dir,
+        "RayletSocketName": session_dir,
+        "NodeName": ip.strip("[]"),
+        "DeathReason": 0 if alive else 1,
+        "DeathReasonMessage": node["left"],
+        "Resources": dict(node["total"]) if alive else {},
+        "Labels": _labels(node),
+    }

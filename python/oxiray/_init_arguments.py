@@ -6,7 +6,11 @@ import os
 import warnings
 from typing import Any, NamedTuple
 
-from . import _devices, _machine, _spilling
+from . import _devices, _machine, _session_dir, _spilling
+
+TYPE_CHECKING = False  # see __init__
+if TYPE_CHECKING:
+    from ._address import StartedNode
 
 LOCAL_IP = "127.0.0.1"
 LEAST_OBJECT_STORE = 75 * 1024 * 1024
@@ -36,7 +40,20 @@ _MEANINGFUL = frozenset(
 )
 
 
+# What a cluster that is there already has decided, and how the refusal calls it.
+_OF_THE_CLUSTER = {
+    "num_cpus": "num_cpus and num_gpus",
+    "num_gpus": "num_cpus and num_gpus",
+    "resources": "resources",
+    "labels": "labels",
+    "object_store_memory": "object_store_memory",
+    "object_spilling_directory": "object_spilling_directory",
+    "_system_config": "_system_config",
+}
+
+
 class Arguments(NamedTuple):
+    node: StartedNode | None  # to connect to; None: a session is to be started
     resources: dict[str, float]
     object_store_memory: int
     prestart_workers: int
@@ -53,10 +70,19 @@ class Arguments(NamedTuple):
 
 def check(address: str | None, options: dict[str, Any]) -> Arguments:
     """Refuses what is wrong, by the argument's name, before anything is started."""
-    _check_address(address)
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"init(address=) must be a string, not {address!r}")
     unknown = sorted(options.keys() - _MEANINGFUL - _NO_EFFECT - _NOT_YET)
     if unknown:
         raise RuntimeError(f"Unknown keyword argument(s) of init(): {', '.join(unknown)}")
+    node = _node(address)
+    for name, called in _OF_THE_CLUSTER.items():
+        if node is not None and options.get(name) is not None:
+            raise ValueError(
+                f"When connecting to an existing cluster, {called} must not be provided. init() "
+                f'would connect to the cluster at {node.address}; init(address="local") starts '
+                "a session of its own."
+            )
     for name in sorted(options.keys() & _NOT_YET):
         if options[name]:
             warnings.warn(f"init({name}=) has no effect yet", stacklevel=3)
@@ -84,6 +110,7 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
         raise TypeError(f"init(_temp_dir=) must be a string, not {temp_dir!r}")
     log_to_driver = options.get("log_to_driver")
     return Arguments(
+        node=node,
         resources={name: amount for name, amount in resources.items() if amount},
         object_store_memory=store,
         prestart_workers=min(int(cpus), _MOST_PRESTARTED),
@@ -99,14 +126,17 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
     )
 
 
-def _check_address(address: str | None) -> None:
-    if address is not None and not isinstance(address, str):
-        raise TypeError(f"init(address=) must be a string, not {address!r}")
-    if address not in (None, "", "local"):
-        raise ConnectionError(
-            f"init(address={address!r}): this version runs on one machine only; clusters come "
-            'later. Leave the address out, or give "local".'
-        )
+def _node(address: str | None) -> StartedNode | None:
+    """The node of this machine that the address means, or the environment, or that is there."""
+    if not address and not os.environ.get("OXIRAY_ADDRESS") and not os.environ.get("RAY_ADDRESS"):
+        # The usual case, without another import.
+        if not os.path.isdir(f"{_session_dir.base()}/started"):
+            return None
+    elif address == "local":
+        return None
+    from ._address import resolve
+
+    return resolve(address)
 
 
 def _count(name: str, value: Any) -> float | None:

@@ -27,21 +27,24 @@ class LogPrinter:
 
     def _run(self) -> None:
         while (entry := _native.next_log()) is not None:
-            kind, name, pid, is_error, lines = entry
+            kind, name, pid, host, is_error, lines = entry
             if kind == "log" and not self._show_logs:
                 continue
             stream = sys.stderr if is_error or kind == "warning" else sys.stdout
             try:
-                _print(stream, kind, name, pid, lines)
+                _print(stream, kind, name, pid, host, lines)
             except Exception:  # a closed or broken stream must not stop what comes later
                 continue
 
 
-def _print(stream: TextIO | None, kind: str, name: str, pid: int, lines: list[str]) -> None:
+def _print(
+    stream: TextIO | None, kind: str, name: str, pid: int, host: str, lines: list[str]
+) -> None:
     if stream is None:
         return
     # Without a name: what did not come through Python's streams, as of subprocesses and crashes.
     who = f"{name} pid={pid}" if name else f"pid={pid}"
+    who += f", ip={host}" if host else ""
     prefix = f"({who})" if kind == "log" else "(oxiray)"
     if stream.isatty():
         prefix = f"{_COLOURS.get(kind, '')}{prefix}{_RESET}"

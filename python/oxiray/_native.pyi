@@ -31,6 +31,9 @@ class RemoteCall:
         max_retries: int,
         arity: tuple[int, int | None] | None,  # positional arguments taken, least and most
         bind: Callable[..., None],  # raises for a call that the function does not take
+        *,
+        strategy: dict[str, Any] | None,  # of `_strategy.encode`
+        priority: int,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> ObjectRef | list[ObjectRef] | None: ...
 
@@ -83,6 +86,8 @@ def create_actor(
     max_restarts: int,
     detached: bool,
     named: tuple[str, str, bytes] | None,
+    strategy: dict[str, Any] | None,  # of `_strategy.encode`
+    priority: int,
 ) -> ActorRef | None:
     """None: the name is taken. `named`: name, namespace, what others need to know."""
 
@@ -110,6 +115,18 @@ def start(
     store_patience_ms: int,
     tell_spilling: bool,
 ) -> None: ...
+def connect(
+    *,
+    socket: str,
+    session_dir: str,
+    sys_path: list[str],
+    namespace: str,
+    log_to_driver: bool,
+    entrypoint: str,
+    python: str,  # "3.11"
+) -> None:
+    """To the node service that listens there; ConnectionError or RuntimeError with the reason."""
+
 def stop() -> None: ...
 def is_running() -> bool: ...
 def after_fork_in_child() -> None:
@@ -119,10 +136,10 @@ def next_log() -> tuple[str, str, int, bool, list[str]] | None:
     """The next ("log" | "warning", name, pid, is_error, lines); sleeps without the GIL; None: the session ended."""
 
 def cluster_view() -> dict[str, Any]:
-    """total, available, held: dict[str, float]; node_id: bytes; workers, actors, store_used, store_size, pid: int; waiting: list[str]; host: str"""
+    """total, available, held: dict[str, float]; node_id: bytes; workers, actors, store_used, store_size, pid: int; waiting: list[str]; host: str; nodes, empty when alone: list of dicts {number: int, id: bytes, address, host: str, pid: int, total, available: dict[str, float], labels: dict[str, str], is_head: bool, left: str, store_size, store_used, waiting: int}"""
 
 def context() -> dict[str, Any]:
-    """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; is_driver: bool; device_ids: list[int]"""
+    """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; address of the node and control service, empty when alone: address, control: str; is_driver: bool; device_ids: list[int]"""
 
 def current_name() -> str:
     """Name of the running task or actor class, for the prefix of what it prints."""

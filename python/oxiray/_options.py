@@ -6,6 +6,8 @@ with a clear error, never ignored.
 
 from __future__ import annotations
 
+from . import _strategy
+
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +60,7 @@ def _resources(name: str, value: Any) -> dict[str, float] | None:
 
 
 _MOST = 2**31 - 1
+_HIGHEST = 100  # priority
 
 
 def _whole(least: int, meaning: str = "") -> Check:
@@ -73,6 +76,18 @@ def _whole(least: int, meaning: str = "") -> Check:
         return value
 
     return check
+
+
+def _priority(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _type_error(name, "a whole number", value)
+    if not -_HIGHEST <= value <= _HIGHEST:
+        raise ValueError(
+            f"The option {name!r} must be between -{_HIGHEST} and {_HIGHEST}: {value!r}"
+        )
+    return value
 
 
 def _num_returns(name: str, value: Any) -> int | None:
@@ -142,14 +157,15 @@ _TABLE: dict[str, dict[tuple[str, ...], Check]] = {
     "max_calls": {_TASK: _whole(0, " (0: without limit)")},
     "name": {("task", "actor", "method"): _name},
     "enable_task_events": {("task", "actor", "method"): _flag},
-    "scheduling_strategy": {_BOTH: _only(None, "DEFAULT", "SPREAD")},
+    "scheduling_strategy": {_BOTH: _strategy.check},
+    "label_selector": {_BOTH: _strategy.check_selector},
+    "priority": {_BOTH: _priority},
     "runtime_env": {_BOTH: _only(None, {})},
     "accelerator_type": {_BOTH: _only(None)},
     "object_store_memory": {_BOTH: _only(None)},
     "placement_group": {_BOTH: _only(None, "default")},
     "placement_group_bundle_index": {_BOTH: _only(-1)},
     "placement_group_capture_child_tasks": {_BOTH: _only(None, False)},
-    "label_selector": {_BOTH: _only(None, {})},
     "fallback_strategy": {_BOTH: _only(None, [])},
     "_labels": {_BOTH: _only(None, {})},
     "max_restarts": {_ACTOR: _whole(-1, " (-1: without end)")},

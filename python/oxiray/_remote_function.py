@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from . import _native, _options
+from . import _native, _options, _strategy
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class RemoteFunction:
             3 if max_retries is None else max_retries,
             _arity(self._function),
             _Binder(self._function, self._shipped.name),
+            strategy=_strategy.encode(options),
+            priority=options.get("priority") or 0,
         )
         self.__dict__["remote"] = call
         return call

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # Counts the sessions of this process; definitions are shipped once for each.
 number = 0
 
+# Of the command that a job is known by.
+_LONGEST_ENTRYPOINT = 1000
+
 # How long `shutdown` waits for the last lines of workers to be printed.
 _LAST_LINES_S = 2.0
 
@@ -30,15 +33,20 @@ _context: RayContext | None = None
 _printer: LogPrinter | None = None
 _driver_pid = 0
 _directory = ""
+# Whether the directory is a node's that was there before this session, and stays.
+_is_guest = False
 # Threads may all use the API first; a signal handler may come in between.
 _lock = _thread.RLock()
 
 
 def init(address: str | None = None, **options: Any) -> RayContext:
-    """Starts a session on this machine: the node service, its workers, and this driver.
+    """Connects to a cluster that this machine is part of, or starts a session of its own.
 
     Args:
-        address: None or "local"; clusters come with a later version.
+        address: "auto" or "HOST:PORT" of its head connects to a cluster, of which `oxiray start`
+            has made this machine a part; "local" starts a session on this machine alone: the node
+            service, its workers, and this driver. Unless given, RAY_ADDRESS counts; unless that is
+            set, the cluster this machine is part of; unless there is one, "local".
         num_cpus: CPUs to schedule by; the usable cores unless given, and it may exceed them.
         num_gpus: GPUs to schedule by; those found unless given.
         resources: names and amounts of custom resources.
@@ -59,7 +67,7 @@ def init(address: str | None = None, **options: Any) -> RayContext:
 
 
 def _init(arguments: Arguments) -> RayContext:
-    global number, _context, _printer, _driver_pid, _directory
+    global number, _context, _printer, _driver_pid, _directory, _is_guest
     from . import _session_dir
 
     if _native.is_running():
@@ -70,42 +78,63 @@ def _init(arguments: Arguments) -> RayContext:
             "with the running session, or call shutdown() before init()."
         )
     _end()  # what an interrupted shutdown() left
-    directory = _session_dir.choose(arguments.temp_dir)
+    node = arguments.node
+    directory = node.session_dir if node else _session_dir.choose(arguments.temp_dir)
     _register()
     # From here on `shutdown` can end whatever has been started.
-    _driver_pid, _directory = os.getpid(), directory
+    _driver_pid, _is_guest, _directory = os.getpid(), node is not None, directory
     try:
-        _session_dir.create(directory)
-        _session_dir.sweep(directory)
+        if node is None:
+            _session_dir.create(directory)
+            _session_dir.sweep(directory)
         _import_meanwhile()
-        _native.start(
-            program=_program(),
-            resources=arguments.resources,
-            object_store_memory=arguments.object_store_memory,
-            python=sys.executable,
-            sys_path=_sys_path(),
-            preload=[name for name in _WORTH_PRELOADING if name in sys.modules],
-            session_dir=directory,
-            log_to_driver=arguments.log_to_driver,
-            prestart_workers=arguments.prestart_workers,
-            memory_usage_threshold=arguments.memory_usage_threshold,
-            namespace=arguments.namespace,
-            spill_to=arguments.spill_to,
-            store_patience_ms=arguments.store_patience_ms,
-            tell_spilling=arguments.tell_spilling,
-        )
+        if node is None:
+            _start(arguments, directory)
+        else:
+            _connect(arguments, directory)
         number += 1
         from ._log_printer import LogPrinter
 
         _printer = LogPrinter(arguments.log_to_driver)
         if arguments.announce:
-            _announce(arguments.resources)
+            _announce(arguments)
         _context = _make_context()
         return _context
     except BaseException:  # Ctrl-C too, which may come just after the start
         if _directory == directory:  # else a signal handler has ended this session, or begun one
             _end()
         raise
+
+
+def _start(arguments: Arguments, directory: str) -> None:
+    _native.start(
+        program=_program(),
+        resources=arguments.resources,
+        object_store_memory=arguments.object_store_memory,
+        python=sys.executable,
+        sys_path=_sys_path(),
+        preload=[name for name in _WORTH_PRELOADING if name in sys.modules],
+        session_dir=directory,
+        log_to_driver=arguments.log_to_driver,
+        prestart_workers=arguments.prestart_workers,
+        memory_usage_threshold=arguments.memory_usage_threshold,
+        namespace=arguments.namespace,
+        spill_to=arguments.spill_to,
+        store_patience_ms=arguments.store_patience_ms,
+        tell_spilling=arguments.tell_spilling,
+    )
+
+
+def _connect(arguments: Arguments, directory: str) -> None:
+    _native.connect(
+        socket=f"{directory}/node.sock",
+        session_dir=directory,
+        sys_path=_sys_path(),
+        namespace=arguments.namespace,
+        log_to_driver=arguments.log_to_driver,
+        entrypoint=" ".join(sys.orig_argv)[:_LONGEST_ENTRYPOINT].encode(errors="replace").decode(),
+        python=f"{sys.version_info[0]}.{sys.version_info[1]}",
+    )
 
 
 def auto_init() -> None:
@@ -121,7 +150,10 @@ def is_initialized() -> bool:
 
 
 def shutdown(_exiting_interpreter: bool = False) -> None:
-    """Ends the session and everything it started. Does nothing when there is none."""
+    """Ends the session and everything it started. Does nothing when there is none.
+
+    A cluster that was there before goes on: the program only leaves it.
+    """
     with _lock:
         # A worker's session is not its own to end.
         if _driver_pid == os.getpid():
@@ -140,7 +172,8 @@ def _end() -> None:
     if _printer is not None:
         _printer.join(_LAST_LINES_S)
         _printer = None
-    _session_dir.remove(_directory)
+    if not _is_guest:
+        _session_dir.remove(_directory)
     _directory = ""
 
 
@@ -176,15 +209,16 @@ def _make_context() -> RayContext:
     from ._init_arguments import LOCAL_IP
 
     view = _native.context()
-    return RayContext(
-        {
-            "node_ip_address": LOCAL_IP,
-            "address": "local",
-            "session_dir": view["session_dir"],
-            "webui_url": "",
-            "node_id": view["node_id"].hex(),
-        }
-    )
+    info = {
+        "node_ip_address": view["address"].rpartition(":")[0] or LOCAL_IP,
+        "address": view["control"] or "local",
+        "session_dir": view["session_dir"],
+        "webui_url": "",
+        "node_id": view["node_id"].hex(),
+    }
+    if view["control"]:
+        info["gcs_address"] = view["control"]
+    return RayContext(info)
 
 
 def _program() -> str:
@@ -203,16 +237,24 @@ def _sys_path() -> list[str]:
     return list(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
 
 
-def _announce(resources: dict[str, float]) -> None:
+def _announce(arguments: Arguments) -> None:
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    if arguments.node:
+        text = f"Connected to the cluster at {arguments.node.address}."
+    else:
+        text = f"Started a local instance: {_size(arguments.resources)}."
+    try:
+        sys.stderr.write(f"{stamp} INFO oxiray -- {text}\n")
+    except Exception:  # no usable stderr is no reason to fail
+        pass
+
+
+def _size(resources: dict[str, float]) -> str:
     parts = [f"{resources.get('CPU', 0):g} CPUs"]
     if resources.get("GPU"):
         parts.append(f"{resources['GPU']:g} GPUs")
     parts.append(f"{resources['object_store_memory'] / 1e9:.1f} GB for objects")
-    try:
-        sys.stderr.write(f"{stamp} INFO oxiray -- Started a local instance: {', '.join(parts)}.\n")
-    except Exception:  # no usable stderr is no reason to fail
-        pass
+    return ", ".join(parts)
 
 
 _registered = False

@@ -12,6 +12,7 @@ import os
 import time
 
 _KEPT = 10
+_TRIES, _BETWEEN_TRIES_S = 20, 0.01
 # What the path of a Unix socket may have; the node service's is in the directory.
 _LONGEST_SOCKET = 107
 _SOCKET = "node.sock"
@@ -62,15 +63,28 @@ def sweep(current: str) -> None:
         parent = os.path.dirname(current)
         dead = [name for name in os.listdir(parent) if _is_dead(name)]
         for name in dead:
-            os.makedirs(f"{parent}/crashed", mode=0o700, exist_ok=True)
-            try:
-                os.rename(f"{parent}/{name}/logs", f"{parent}/crashed/{name}")
-            except OSError:  # it has none, or a node service is doing the same at this moment
-                pass
-            remove(f"{parent}/{name}")
-        if dead:
-            for name in sorted(os.listdir(f"{parent}/crashed"))[:-_KEPT]:
-                remove(f"{parent}/crashed/{name}")
+            bury(f"{parent}/{name}")
+    except OSError:
+        pass
+
+
+def bury(path: str) -> None:
+    """Removes a crashed session's directory; its logs are kept for a while. Never raises."""
+    parent, name = os.path.split(path)
+    try:
+        os.makedirs(f"{parent}/crashed", mode=0o700, exist_ok=True)
+        try:
+            os.rename(f"{path}/logs", f"{parent}/crashed/{name}")
+        except OSError:  # it has none, or a node service is doing the same at this moment
+            pass
+        # Workers that end a moment later may just have made one more file.
+        for _ in range(_TRIES):
+            remove(path)
+            if not os.path.lexists(path):
+                break
+            time.sleep(_BETWEEN_TRIES_S)
+        for old in sorted(os.listdir(f"{parent}/crashed"))[:-_KEPT]:
+            remove(f"{parent}/crashed/{old}")
     except OSError:
         pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,11 @@ def load_function(payload: bytes) -> LoadedFunction:
 def load_class(payload: bytes) -> type:
     """An actor's class."""
     return pickle.loads(payload)  # type: ignore[no-any-return]
+
+
+def join_job(sys_path: list[str]) -> None:
+    """Finds modules where the driver does, and then where this worker did."""
+    sys.path[:] = list(dict.fromkeys([*sys_path, *sys.path]))
 
 
 def find_method(instance: object, name: str) -> Callable[..., Any]:

@@ -132,7 +132,8 @@ def main() -> None:
     if sys_path:
         import json
 
-        sys.path[:] = json.loads(sys_path)
+        # A node of a cluster has no driver of its own: workers hear of their job's later.
+        sys.path[:] = json.loads(sys_path) or sys.path
     # Everything a worker needs, so that a fork finds it in memory.
     import cloudpickle  # noqa: F401
 

@@ -67,7 +67,9 @@ class RuntimeContext:
     get_resource_ids = get_accelerator_ids
 
     def get_node_labels(self) -> dict[str, str]:
-        return {"ray.io/node-id": self.get_node_id()}
+        from ._cluster import labels_of_this_node
+
+        return labels_of_this_node()
 
     @property
     def namespace(self) -> str:

@@ -6,10 +6,16 @@
 //! a receiver counts itself among the sleepers, then looks at the bits once
 //! more before it sleeps. One of the two sees the other:
 //!
+//! A service that waits for other things as well sleeps elsewhere: it counts itself
+//! among the sleepers with [`Bell::begin_sleep`], and is woken by a descriptor.
+//!
 //! - **B-1** A bit set while the receiver goes to sleep keeps it awake or wakes it.
 //! - **B-2** A bit is cleared before its channel is drained, so a frame written
 //!   after the drain began sets it again.
 
+#[cfg(not(feature = "shuttle"))]
+use oxiray_sys::eventfd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +47,7 @@ impl Bells {
     /// The bell at `place`.
     pub fn bell(&self, place: u32) -> Bell {
         assert!((place as usize) < MAX_PROCESSES, "no such bell");
-        Bell { memory: self.0.clone(), offset: place as usize * BELL_BYTES }
+        Bell { memory: self.0.clone(), offset: place as usize * BELL_BYTES, waker: None }
     }
 }
 
@@ -50,6 +56,8 @@ impl Bells {
 pub struct Bell {
     memory: Arc<Mapping>,
     offset: usize,
+    /// An eventfd to write to instead of waking who sleeps on the word.
+    waker: Option<Arc<OwnedFd>>,
 }
 
 #[cfg(not(feature = "shuttle"))]
@@ -92,9 +100,34 @@ impl Bell {
         mark(self, bit);
     }
 
+    /// This bell, whose process is woken by an eventfd.
+    pub fn woken_by(self, waker: Arc<OwnedFd>) -> Self {
+        Self { waker: Some(waker), ..self }
+    }
+
     /// See [`wake`].
     pub fn wake(&self) -> bool {
-        wake(self)
+        let Some(waker) = &self.waker else {
+            return wake(self);
+        };
+        let sleeps = has_sleepers(self);
+        if sleeps {
+            eventfd::ring(waker);
+        }
+        sleeps
+    }
+
+    /// This process is about to sleep elsewhere, until its eventfd is written to. Says
+    /// whether there is news already, so that it must not (B-1).
+    pub fn begin_sleep(&self) -> bool {
+        self.sleepers().fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        has_news(self)
+    }
+
+    /// It is awake.
+    pub fn end_sleep(&self) {
+        self.sleepers().fetch_sub(1, Ordering::SeqCst);
     }
 
     /// See [`take`].
@@ -139,8 +172,7 @@ pub(crate) fn mark(bell: &impl BellMemory, bit: u32) {
 
 /// Wakes the receiver if it sleeps. Says whether it did.
 pub(crate) fn wake(bell: &impl BellMemory) -> bool {
-    fence(Ordering::SeqCst);
-    if bell.sleepers().load(Ordering::Relaxed) == 0 {
+    if !has_sleepers(bell) {
         return false;
     }
     bell.word().fetch_add(1, Ordering::SeqCst);
@@ -162,6 +194,11 @@ pub(crate) fn take(bell: &impl BellMemory, mut visit: impl FnMut(u32)) {
             bits &= bits - 1;
         }
     }
+}
+
+fn has_sleepers(bell: &impl BellMemory) -> bool {
+    fence(Ordering::SeqCst);
+    bell.sleepers().load(Ordering::Relaxed) != 0
 }
 
 pub(crate) fn has_news(bell: &impl BellMemory) -> bool {

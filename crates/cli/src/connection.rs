@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) process: Option<ProcessId>,
     /// Slot of what it prints, for workers.
     pub(crate) output: Option<usize>,
+    /// It is a user's program.
+    pub(crate) is_driver: bool,
 }
 
 impl Connection {
@@ -33,7 +35,16 @@ impl Connection {
             rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
         });
         let (queue, queued_bytes) = (VecDeque::new(), 0);
-        Ok(Self { socket, queue, queued_bytes, pid, pidfd, process: None, output: None })
+        Ok(Self {
+            socket,
+            queue,
+            queued_bytes,
+            pid,
+            pidfd,
+            process: None,
+            output: None,
+            is_driver: false,
+        })
     }
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {

@@ -1,18 +1,23 @@
-//! `oxirayd`: from the driver's first packet to the end of the session.
+//! `oxirayd`: from the driver's first packet, or the word to join a cluster, to the
+//! end of the session.
 
 use std::fs::OpenOptions;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use oxiray_ids::{JobId, NodeId};
-use oxiray_node::{Node, Setup};
+use oxiray_net::{Identity, Keyring, Listener, Security};
+use oxiray_node::{Event, Node, Setup};
 use oxiray_store::{MAX_ROWS, TABLE_BYTES, Table};
 use oxiray_sys::memory::{Mapping, memory_file};
 use oxiray_sys::{packet, process, termination};
+use oxiray_wire::cluster::{Join, NodeInfo, Welcome};
 use oxiray_wire::control::{
-    FromNode, NodeConfig, ProcessKind, Register, Registered, Text, ToNode, from_node, to_node::Body,
+    ClusterConfig, FromNode, NodeConfig, ProcessKind, Register, Registered, Text, ToNode,
+    from_node, to_node::Body,
 };
 use prost::Message;
 
@@ -20,6 +25,10 @@ use crate::connection::Connection;
 use crate::disk::Disk;
 use crate::io::Io;
 use crate::machine::{MemoryReader, host, random_bytes};
+use crate::net::Net;
+use crate::net::bridge::Bridge;
+use crate::net::transfer::Transfers;
+use crate::net::uplink::Uplink;
 use crate::poller::{Poller, Token};
 use crate::registration::version_refusal;
 use crate::session::Session;
@@ -72,23 +81,129 @@ fn start(socket: &OwnedFd, register: Register) -> io::Result<Shell> {
         return Err(io::Error::other(version_refusal(register.version)));
     }
     let kind = register.kind();
+    let job = register.job.unwrap_or_default();
     let (ProcessKind::Driver, Some(config)) = (kind, register.config) else {
         return Err(io::Error::other("only a driver with its configuration starts a session"));
     };
     let session = Session::take(&config.session_dir)?;
-    let shell = assemble(socket, config, session.clone());
+    let shell = assemble(config, session.clone(), None).and_then(|mut shell| {
+        let (pid, _) = packet::peer(socket)?;
+        let connection = Connection::new(socket.try_clone()?, pid)?;
+        // Answers the driver, before anything that takes longer.
+        shell.add_driver(connection, job)?;
+        Ok(shell)
+    });
     if shell.is_err() {
         session.remove();
     }
     shell
 }
 
-fn assemble(socket: &OwnedFd, config: NodeConfig, session: Session) -> io::Result<Shell> {
+/// Is a node of a cluster, as the file at `path` says. Says how it went in one line on
+/// standard output: `ready ADDRESS`, or `error WHY`.
+pub fn run_node(path: &Path) -> io::Result<()> {
+    let started = std::fs::read(path)
+        .and_then(|bytes| NodeConfig::decode(&bytes[..]).map_err(io::Error::other))
+        .and_then(start_member);
+    tell_starter(match &started {
+        Ok((_, address)) => Ok(address.clone()),
+        Err(error) => Err(error.to_string()),
+    })?;
+    let (shell, _) = started?;
+    shell.run();
+    Ok(())
+}
+
+/// Says in one line to whoever started this how that went: where it is, or why it is not.
+pub(crate) fn tell_starter(how: Result<String, String>) -> io::Result<()> {
+    let answer = match how {
+        Ok(address) => format!("ready {address}\n"),
+        Err(why) => format!("error {}\n", why.replace('\n', " ")),
+    };
+    let _ = rustix::io::write(rustix::stdio::stdout(), answer.as_bytes());
+    // Whoever waits for the line may also wait for the end.
+    let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(&null)?)
+}
+
+fn start_member(config: NodeConfig) -> io::Result<(Shell, String)> {
+    let cluster = config.cluster.clone();
+    let cluster = cluster.ok_or_else(|| io::Error::other("the configuration names no cluster"))?;
+    let session = Session::take(&config.session_dir)?;
+    let member = Membership::join(&config, &cluster).map_err(io::Error::other);
+    let shell = member.and_then(|member| {
+        let address = member.info.address.clone();
+        assemble(config, session.clone(), Some(member)).map(|shell| (shell, address))
+    });
+    if shell.is_err() {
+        session.remove();
+    }
+    shell
+}
+
+/// What a node has in hand that has just joined a cluster.
+struct Membership {
+    security: Security,
+    listener: Listener,
+    uplink: Uplink,
+    welcome: Welcome,
+    info: NodeInfo,
+}
+
+impl Membership {
+    fn join(config: &NodeConfig, cluster: &ClusterConfig) -> Result<Self, String> {
+        let security = match cluster.keyring.as_str() {
+            "" => Security::Insecure,
+            path => {
+                let keyring = Keyring::load(Path::new(path)).map_err(|error| error.to_string())?;
+                Security::Tls(Identity::new(&keyring).map_err(|error| error.to_string())?)
+            }
+        };
+        let ip = match cluster.node_ip.as_str() {
+            "" => Uplink::local_ip(&cluster.control, &security)?,
+            text => text
+                .parse()
+                .map_err(|_| format!("--node-ip-address must be an address, not {text}"))?,
+        };
+        let port = u16::try_from(cluster.port)
+            .map_err(|_| format!("{} is not the number of a port", cluster.port))?;
+        let listener =
+            Listener::bind(SocketAddr::new(ip, port)).map_err(|error| error.to_string())?;
+        let info = NodeInfo {
+            id: NodeId(random_bytes().map_err(|error| error.to_string())?).0.to_vec(),
+            address: listener.local_addr().to_string(),
+            host: host(),
+            pid: std::process::id(),
+            total: config.resources.clone(),
+            available: config.resources.clone(),
+            labels: cluster.labels.clone(),
+            is_head: cluster.is_head,
+            python: cluster.python_version.clone(),
+            store_size: store_size(config),
+            ..NodeInfo::default()
+        };
+        let join = Join { node: Some(info.clone()), ..Join::default() };
+        let (uplink, welcome) = Uplink::join(&cluster.control, &security, join)?;
+        let info = NodeInfo { number: welcome.number, ..info };
+        Ok(Self { security, listener, uplink, welcome, info })
+    }
+}
+
+fn assemble(config: NodeConfig, session: Session, member: Option<Membership>) -> io::Result<Shell> {
     allow_many_descriptors();
     log_to(&session.logs().join("oxirayd.log"))?;
-    let node_id = NodeId(random_bytes()?);
+    let info = member.as_ref().map(|member| member.info.clone());
+    let known = info.as_ref().and_then(|info| NodeId::from_slice(&info.id));
+    let node_id = match known {
+        Some(id) => id,
+        None => NodeId(random_bytes()?),
+    };
     let store_size = store_size(&config);
-    let shared = shared(&config, node_id, store_size)?;
+    let mut shared = shared(&config, node_id, store_size)?;
+    if let (Some(info), Some(cluster)) = (&info, &config.cluster) {
+        shared.registered.address = info.address.clone();
+        shared.registered.control = cluster.control.clone();
+    }
     // Before the driver hears of the session: workers come here.
     let listener = packet::listen_at(&session.socket())?;
     packet::set_nonblocking(&listener)?;
@@ -98,22 +213,35 @@ fn assemble(socket: &OwnedFd, config: NodeConfig, session: Session) -> io::Resul
     poller.add(&termination, Token::Termination)?;
     // Polled until this process ends.
     std::mem::forget(termination);
-    let (pid, _) = packet::peer(socket)?;
-    let connection = Connection::new(socket.try_clone()?, pid)?;
+    if std::env::var_os("OXIRAY_END_WITH_STDIN").is_some_and(|value| value == "1") {
+        poller.add(rustix::stdio::stdin(), Token::Starter)?;
+    }
     let arena = Arc::new(Mapping::new(&shared.arena, store_size as usize)?);
     let disk = Disk::new(&config, session.path(), arena.clone())?;
     poller.add(disk.bell(), Token::Disk)?;
     tracing::info!(session = %session.path().display(), "session started");
-    let node = Node::new(setup(&config, node_id, store_size), Table::map(&shared.table)?);
-    let mut shell = Shell::new(
-        node,
-        Io::new(poller, session, config, disk),
-        shared,
-        listener,
-        Warmer::new(arena),
-    );
-    // Answers the driver, before anything that takes longer.
-    shell.add_driver(connection)?;
+    let setup = Setup { member: info, ..setup(&config, node_id, store_size) };
+    let node = Node::new(setup, Table::map(&shared.table)?);
+    let mut io = Io::new(poller, session, config, disk);
+    let mut members = Vec::new();
+    let mut cluster = Vec::new();
+    if let Some(member) = member {
+        let Membership { security, listener, uplink, welcome, info } = member;
+        let gateway = node.gateway_bell().expect("a member has a gateway");
+        let bridge = Bridge::new(&shared.bells, gateway)?;
+        let transfers = Transfers::new(info.number, security.clone(), arena.clone())?;
+        let number = info.number;
+        let mut net = Net::new(number, security, listener, uplink, bridge, transfers, &io.poller)?;
+        welcome.nodes.iter().filter(|info| info.number != number).for_each(|i| net.add_node(i));
+        io.net = Some(net);
+        members = welcome.nodes;
+        cluster = welcome.cluster;
+    }
+    let mut shell = Shell::new(node, io, shared, listener, Warmer::new(arena));
+    shell.cluster = cluster;
+    for info in members {
+        shell.event(Event::NodeJoined(info));
+    }
     Ok(shell)
 }
 
@@ -130,6 +258,9 @@ fn setup(config: &NodeConfig, node: NodeId, store_size: u64) -> Setup {
         node,
         host: host(),
         pid: std::process::id(),
+        // A node of a cluster serves drivers that come and go.
+        job: config.cluster.is_none().then_some(JobId([1, 0, 0, 0])),
+        member: None,
     }
 }
 
@@ -140,7 +271,6 @@ fn shared(config: &NodeConfig, node: NodeId, store_size: u64) -> io::Result<Shar
         arena: memory_file("oxiray-arena", store_size as usize)?,
         table: memory_file("oxiray-table", TABLE_BYTES)?,
         registered: Registered {
-            job: JobId([1, 0, 0, 0]).0.to_vec(),
             node: node.0.to_vec(),
             store_size,
             session_dir: config.session_dir.clone(),
@@ -161,7 +291,7 @@ fn store_size(config: &NodeConfig) -> u64 {
 }
 
 /// A worker takes a handful of descriptors; the usual limit of 1024 would end at 200 actors.
-fn allow_many_descriptors() {
+pub(crate) fn allow_many_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -169,7 +299,7 @@ fn allow_many_descriptors() {
 }
 
 /// The service's own log; `OXIRAY_LOG` is its level.
-fn log_to(path: &Path) -> io::Result<()> {
+pub(crate) fn log_to(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     let level = std::env::var("OXIRAY_LOG").unwrap_or_default();
     let level = level.parse().unwrap_or(tracing::Level::INFO);

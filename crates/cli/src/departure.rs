@@ -57,6 +57,8 @@ impl Shell {
     fn ended(&mut self, departing: Departing, reason: String) {
         let mut last_lines = Vec::new();
         if let Some(output) = departing.connection.output {
+            let reader = self.node.reader_of(departing.process);
+            self.io.outputs[output].reader = reader;
             self.io.read_output(output, 0, true);
             self.io.read_output(output, 1, true);
             self.io.outputs[output].process = None;

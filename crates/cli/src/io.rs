@@ -6,15 +6,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use oxiray_ids::{ProcessId, StoreKey};
-use oxiray_node::{Endpoint, Outbox};
+use oxiray_node::{Endpoint, Outbox, Transfer};
 use oxiray_store::Extent;
 use oxiray_sys::memory::memory_file;
+use oxiray_wire::cluster::{BetweenNodes, ForProcess, Tokens, between_nodes, to_control};
 use oxiray_wire::control::{ChannelOpened, FromNode, Log, NodeConfig, Text, from_node::Body};
 use prost::Message;
 use slab::Slab;
 
 use crate::connection::Connection;
 use crate::disk::Disk;
+use crate::net::Net;
+use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
 use crate::poller::{Poller, Token};
 use crate::session::{Session, tail};
@@ -33,6 +36,8 @@ pub(crate) enum Ending {
     DriverGone,
     /// A signal.
     Signal,
+    /// The cluster does not have this node any more.
+    Excluded,
 }
 
 /// Everything the shell does with the operating system.
@@ -48,9 +53,14 @@ pub(crate) struct Io {
     pub(crate) orphaned_groups: Vec<u32>,
     /// Starts that failed within the core's call: it hears of them afterwards.
     pub(crate) failed_starts: Vec<String>,
+    /// The driver that the session ends with, if it does.
     pub(crate) driver: ProcessId,
+    /// The network, in a cluster.
+    pub(crate) net: Option<Net>,
     pub(crate) disk: Disk,
     pub(crate) ending: Option<Ending>,
+    /// Why, for drivers; empty: they know.
+    pub(crate) last_words: String,
     unsent_lines: usize,
     encoded: Vec<u8>,
     pub(crate) buffer: Vec<u8>,
@@ -68,9 +78,11 @@ impl Io {
             zygote: None,
             orphaned_groups: Vec::new(),
             failed_starts: Vec::new(),
-            driver: ProcessId(0),
+            driver: ProcessId(u64::MAX),
+            net: None,
             disk,
             ending: None,
+            last_words: String::new(),
             unsent_lines: 0,
             encoded: Vec::new(),
             buffer: vec![0; 256 * 1024],
@@ -99,7 +111,7 @@ impl Io {
             Err(error) => {
                 tracing::warn!(pid = connection.pid, %error, "a message could not be sent");
                 let gone = io::ErrorKind::BrokenPipe;
-                if error.kind() != gone && connection.process != Some(self.driver) {
+                if error.kind() != gone && connection.output.is_some() {
                     connection.kill();
                 }
             }
@@ -166,18 +178,42 @@ impl Io {
             output = &mut self.outputs[slot];
         }
         self.buffer = buffer;
-        for log in logs {
-            self.send_log(log);
+        if let Some(process) = self.outputs.get(slot).and_then(|output| output.reader) {
+            for log in logs {
+                self.send_log(process, log);
+            }
         }
     }
 
-    fn send_log(&mut self, mut log: Log) {
-        let Some(&slot) = self.by_process.get(&self.driver) else {
+    /// Passes on frames to processes of other nodes.
+    pub(crate) fn pass_on(&mut self, frames: Vec<Outgoing>) {
+        if let Some(net) = &mut self.net {
+            for (from, to, frame) in frames {
+                net.pass(from.0, to.0, &frame, &self.poller);
+            }
+        }
+    }
+
+    /// The cluster's secret changed.
+    pub(crate) fn on_tokens(&mut self, tokens: Tokens) {
+        let (Some(net), Some(cluster)) = (&mut self.net, &self.config.cluster) else {
             return;
         };
-        if !self.config.log_to_driver {
-            return;
+        match net.change_tokens(&tokens.tokens, std::path::Path::new(&cluster.keyring)) {
+            Ok(()) => tracing::info!("the cluster's secret was changed"),
+            Err(error) => tracing::error!(error, "the cluster's new secret cannot be used"),
         }
+    }
+
+    /// Sends what a worker printed to its driver, here or at another node.
+    pub(crate) fn send_log(&mut self, reader: ProcessId, mut log: Log) {
+        let Some(&slot) = self.by_process.get(&reader) else {
+            if let Some(net) = &self.net {
+                log.host = net.host().to_owned();
+                self.send(reader, Body::Log(log));
+            }
+            return;
+        };
         if self.connections[slot].queued_bytes() > MOST_FOR_DRIVER {
             self.unsent_lines += log.lines.len();
             return;
@@ -207,8 +243,15 @@ impl Io {
             self.read_output(slot, 0, true);
             self.read_output(slot, 1, true);
         }
-        if let Some(&slot) = self.by_process.get(&self.driver) {
-            self.send_to(slot, Body::Stopped(Text::default()), &[]);
+        let drivers: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.is_driver)
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in drivers {
+            let text = self.last_words.clone();
+            self.send_to(slot, Body::Stopped(Text { text }), &[]);
             // The driver waits for this; one that does not must not keep us.
             let until = Instant::now() + Duration::from_millis(500);
             while !self.connections[slot].flush() && Instant::now() < until {
@@ -216,9 +259,7 @@ impl Io {
             }
         }
         for (_, connection) in &self.connections {
-            if connection.process.is_some_and(|process| process != self.driver)
-                && connection.output.is_some()
-            {
+            if connection.output.is_some() {
                 connection.kill();
             }
         }
@@ -228,11 +269,15 @@ impl Io {
         if let Some(zygote) = self.zygote.take() {
             zygote.end();
         }
+        if let Some(net) = &mut self.net {
+            net.leave("it was stopped");
+        }
         self.disk.close();
         tracing::info!(?ending, "session ended");
         match ending {
             Ending::DriverGone => self.session.keep_logs_and_remove(),
             Ending::Asked | Ending::Signal => self.session.remove(),
+            Ending::Excluded => self.session.keep_logs_and_remove(),
         }
     }
 }
@@ -241,6 +286,12 @@ impl Outbox for Io {
     fn send(&mut self, to: ProcessId, body: Body) {
         if let Some(&slot) = self.by_process.get(&to) {
             self.send_to(slot, body, &[]);
+        } else if let Some(net) = &mut self.net
+            && to.node() != net.number
+        {
+            let message = Some(FromNode::from(body));
+            let said = between_nodes::Body::ForProcess(ForProcess { process: to.0, message });
+            net.tell_peer(to.node(), &BetweenNodes::from(said), &self.poller);
         }
     }
 
@@ -266,6 +317,14 @@ impl Outbox for Io {
             };
             if let Some(&slot) = self.by_process.get(&ours.process) {
                 self.send_to(slot, Body::ChannelOpened(opened), &[file.as_fd()]);
+            } else if let Some(net) = &mut self.net
+                && ours.process.node() != net.number
+            {
+                let pair = (peer.process, ours.process);
+                let there = (peer.bell, peer.index);
+                if let Err(error) = net.bridge.open(pair, &file, side, ours.index, there) {
+                    tracing::error!(%error, "no memory for a channel");
+                }
             }
         }
     }
@@ -280,7 +339,7 @@ impl Outbox for Io {
 
     fn kill(&mut self, process: ProcessId) {
         if let Some(&slot) = self.by_process.get(&process)
-            && process != self.driver
+            && !self.connections[slot].is_driver
         {
             self.connections[slot].kill();
         }
@@ -298,10 +357,56 @@ impl Outbox for Io {
         self.disk.forget(key);
     }
 
+    fn tell_peer(&mut self, node: u32, message: BetweenNodes) {
+        if let Some(net) = &mut self.net {
+            net.tell_peer(node, &message, &self.poller);
+        }
+    }
+
+    fn tell_control(&mut self, body: to_control::Body) {
+        if let Some(net) = &mut self.net {
+            net.tell_control(body);
+        }
+    }
+
+    fn close_channel(&mut self, local: ProcessId, foreign: ProcessId) {
+        let mut outgoing = Vec::new();
+        if let Some(net) = &mut self.net {
+            net.bridge.close((local, foreign), &mut outgoing);
+        }
+        self.pass_on(outgoing);
+    }
+
+    fn transfer(&mut self, transfer: Transfer) {
+        if let Some(net) = &mut self.net {
+            net.transfers.begin(transfer);
+        }
+    }
+
+    fn lend(&mut self, grant: u64, extent: Extent) {
+        if let Some(net) = &self.net {
+            net.transfers.lend(grant, extent);
+        }
+    }
+
+    fn end_lending(&mut self, grant: u64) {
+        if let Some(net) = &self.net {
+            net.transfers.end_lending(grant);
+        }
+    }
+
     fn tell_user(&mut self, text: String) {
         tracing::info!(text, "the object store says");
         if self.config.tell_spilling {
-            self.send(self.driver, Body::Warning(Text { text }));
+            let drivers: Vec<usize> = self
+                .connections
+                .iter()
+                .filter(|(_, connection)| connection.is_driver)
+                .map(|(slot, _)| slot)
+                .collect();
+            for slot in drivers {
+                self.send_to(slot, Body::Warning(Text { text: text.clone() }), &[]);
+            }
         }
     }
 

@@ -15,18 +15,25 @@
 //! - `disk`: the disk behind the object store
 //! - `warmer`: makes the store's next pages ready
 //! - `session`: the session's directory
+//! - `net`, `membership`: other machines, and what comes from them
 //! - `poller`: what is being waited for
-//! - [`status`], [`memory`], `observer`: `oxiray status`, `oxiray memory`
+//! - [`status`], [`memory`], [`why`], `observer`: `oxiray status`, `oxiray memory`, `oxiray why`
+//! - [`control_service`]: the control service of a cluster
+//! - [`commands`]: `oxiray start`, `stop` and `token`
 
+pub mod commands;
 mod connection;
+pub mod control_service;
 pub mod daemon;
 mod departure;
 mod disk;
 mod io;
 mod lines;
 mod machine;
+mod membership;
 pub mod memory;
 mod memory_watch;
+mod net;
 mod observer;
 mod output;
 mod poller;
@@ -35,4 +42,5 @@ mod session;
 mod shell;
 pub mod status;
 mod warmer;
+pub mod why;
 mod zygote;

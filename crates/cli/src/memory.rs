@@ -37,7 +37,7 @@ enum Order {
 
 /// What one process holds.
 struct Row {
-    process: u32,
+    process: u64,
     pid: u32,
     kind: &'static str,
     /// Process id of whom the object belongs to, if that is known.
@@ -198,7 +198,7 @@ fn table(rows: &[Row]) -> String {
 /// Says of each row whose the object is. Values may look at an object without a
 /// reference to it: then its owner's row has its name.
 fn name_owners(rows: &mut [Row]) {
-    let pids: BTreeMap<u32, u32> = rows.iter().map(|row| (row.process, row.pid)).collect();
+    let pids: BTreeMap<u64, u32> = rows.iter().map(|row| (row.process, row.pid)).collect();
     let owned = rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
     let stored = owned.filter_map(|row| Some((row.object.key?, (row.object.id.clone(), row.pid))));
     let stored: BTreeMap<u64, (Vec<u8>, u32)> = stored.collect();

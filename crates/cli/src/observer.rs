@@ -55,7 +55,11 @@ impl Observer {
     }
 
     pub(crate) fn ask(&self, topic: Topic) -> io::Result<()> {
-        let mut query = Query { request: 1, ..Query::default() };
+        self.ask_about(topic, "")
+    }
+
+    pub(crate) fn ask_about(&self, topic: Topic, about: &str) -> io::Result<()> {
+        let mut query = Query { request: 1, about: about.to_owned(), ..Query::default() };
         query.set_topic(topic);
         self.send(to_node::Body::Query(query))
     }

@@ -37,6 +37,8 @@ pub(crate) struct Output {
     last_lines: VecDeque<String>,
     /// Whose it is, until that process has ended.
     pub(crate) process: Option<ProcessId>,
+    /// The driver that it is for, if any.
+    pub(crate) reader: Option<ProcessId>,
 }
 
 /// How a read went.
@@ -65,7 +67,7 @@ impl Output {
             let lines = Lines::default();
             streams[index] = Some(Stream { pipe, lines, path, file: None, in_file: 0 });
         }
-        Ok(Self { pid, streams, last_lines: VecDeque::new(), process: Some(process) })
+        Ok(Self { pid, streams, last_lines: VecDeque::new(), process: Some(process), reader: None })
     }
 
     pub(crate) fn pipe(&self, index: usize) -> Option<BorrowedFd<'_>> {
@@ -167,7 +169,7 @@ impl Batch {
         if !self.log.lines.is_empty() {
             let lines = std::mem::take(&mut self.log.lines);
             let name = self.log.name.clone();
-            send(Log { name, lines, ..self.log });
+            send(Log { name, lines, ..self.log.clone() });
             self.bytes = 0;
         }
     }

@@ -22,6 +22,18 @@ pub(crate) enum Token {
     Disk,
     /// The connection in this slot.
     Connection(usize),
+    /// Somebody connects from another machine.
+    NetListener,
+    /// The connection with another machine in this slot.
+    NetLink(usize),
+    /// The connection with the control service.
+    Control,
+    /// Processes have written to processes of other nodes.
+    Gateway,
+    /// Objects have come from other nodes.
+    Transfers,
+    /// Whoever started this is gone.
+    Starter,
     /// A stream (0 output, 1 error) of the worker output in this slot.
     Output(usize, usize),
 }
@@ -35,6 +47,12 @@ impl Token {
             Self::Zygote => (3, 0, 0),
             Self::Disk => (6, 0, 0),
             Self::Connection(index) => (4, index, 0),
+            Self::NetListener => (7, 0, 0),
+            Self::NetLink(index) => (8, index, 0),
+            Self::Control => (9, 0, 0),
+            Self::Gateway => (10, 0, 0),
+            Self::Transfers => (11, 0, 0),
+            Self::Starter => (12, 0, 0),
             Self::Output(index, part) => (5, index, part),
         };
         (kind << 40) | ((part as u64) << 32) | index as u64
@@ -49,6 +67,12 @@ impl Token {
             3 => Self::Zygote,
             4 => Self::Connection(index),
             6 => Self::Disk,
+            7 => Self::NetListener,
+            8 => Self::NetLink(index),
+            9 => Self::Control,
+            10 => Self::Gateway,
+            11 => Self::Transfers,
+            12 => Self::Starter,
             _ => Self::Output(index, ((data >> 32) & 0xff) as usize),
         }
     }
@@ -113,6 +137,12 @@ mod tests {
             Token::Termination,
             Token::DriverEnded,
             Token::Zygote,
+            Token::NetListener,
+            Token::NetLink(5),
+            Token::Control,
+            Token::Gateway,
+            Token::Transfers,
+            Token::Starter,
             Token::Connection(0),
             Token::Connection(70_000),
             Token::Output(3, 0),

@@ -3,10 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use oxiray_ids::ProcessId;
+use oxiray_ids::{JobId, ProcessId};
 use oxiray_node::Event;
 use oxiray_sys::packet;
-use oxiray_wire::control::{ProcessKind, Register, Text, from_node};
+use oxiray_wire::control::{JobConfig, ProcessKind, Register, Text, from_node};
 
 use crate::connection::Connection;
 use crate::output::Output;
@@ -15,14 +15,14 @@ use crate::shell::{Shared, Shell};
 
 impl Shell {
     /// Registers the driver at the other end of `connection`.
-    pub(crate) fn add_driver(&mut self, connection: Connection) -> io::Result<()> {
+    pub(crate) fn add_driver(&mut self, connection: Connection, job: JobConfig) -> io::Result<()> {
         if let Some(pidfd) = &connection.pidfd {
             // A child of the driver may hold its socket open after it has died.
             self.io.poller.add(pidfd, Token::DriverEnded)?;
         }
         let slot = self.add_connection(connection)?;
-        self.register(slot, ProcessKind::Driver, Vec::new());
-        self.io.driver = self.io.connections[slot].process.unwrap_or(ProcessId(0));
+        self.register(slot, ProcessKind::Driver, Vec::new(), job);
+        self.io.driver = self.io.connections[slot].process.unwrap_or(ProcessId(u64::MAX));
         Ok(())
     }
 
@@ -54,9 +54,11 @@ impl Shell {
             Some(version_refusal(register.version))
         } else {
             match register.kind() {
-                ProcessKind::Driver => {
+                ProcessKind::Driver if self.io.net.is_none() => {
                     Some("this session belongs to the driver that started it".into())
                 }
+                ProcessKind::Driver => self.other_python(register),
+                ProcessKind::Foreign => Some("it belongs to another node".into()),
                 ProcessKind::Worker if fds.len() != 2 => {
                     Some("a worker registers with its two pipes".into())
                 }
@@ -64,9 +66,25 @@ impl Shell {
             }
         };
         match refusal {
-            None => self.register(slot, register.kind(), fds),
+            None => {
+                let job = register.job.clone().unwrap_or_default();
+                self.register(slot, register.kind(), fds, job);
+            }
             Some(text) => self.refuse(slot, text),
         }
+    }
+
+    /// Why a driver with another Python cannot work with the workers of this node.
+    fn other_python(&self, register: &Register) -> Option<String> {
+        let theirs = &register.job.as_ref()?.python;
+        let ours = &self.io.config.cluster.as_ref()?.python_version;
+        (!theirs.is_empty() && !ours.is_empty() && theirs != ours).then(|| {
+            format!(
+                "this driver runs Python {theirs}, and the workers of this cluster run Python \
+                 {ours}: functions and values cannot pass between them. Run the driver with \
+                 Python {ours}, or start the cluster with Python {theirs}"
+            )
+        })
     }
 
     fn refuse(&mut self, slot: usize, text: String) {
@@ -75,14 +93,16 @@ impl Shell {
         self.close(slot);
     }
 
-    fn register(&mut self, slot: usize, kind: ProcessKind, pipes: Vec<OwnedFd>) {
+    fn register(&mut self, slot: usize, kind: ProcessKind, pipes: Vec<OwnedFd>, job: JobConfig) {
         let pid = self.io.connections[slot].pid;
-        let admitted = match self.node.admit(kind, pid) {
+        let namespace = job.namespace.clone();
+        let admitted = match self.node.admit(kind, pid, job) {
             Ok(admitted) => admitted,
             Err(error) => return self.refuse(slot, error.to_string()),
         };
         let process = admitted.process;
         self.io.connections[slot].process = Some(process);
+        self.io.connections[slot].is_driver = kind == ProcessKind::Driver;
         self.io.by_process.insert(process, slot);
         if kind == ProcessKind::Worker {
             if let Some(zygote) = &mut self.io.zygote {
@@ -93,14 +113,24 @@ impl Shell {
         let mut registered = self.shared.registered.clone();
         registered.process = process.0;
         registered.bell = admitted.bell;
+        registered.job = admitted.job.unwrap_or(JobId::NIL).0.to_vec();
         if kind == ProcessKind::Driver {
-            self.shared.registered.driver = process.0;
             registered.driver = process.0;
+            registered.namespace = namespace.clone();
+            if self.io.net.is_none() {
+                // Workers of the only driver need not be told again.
+                self.shared.registered.driver = process.0;
+                self.shared.registered.namespace = namespace;
+            }
         }
         let Shared { bells, arena, table, .. } = &self.shared;
-        let fds = [bells.as_fd(), arena.as_fd(), table.as_fd()];
+        let gateway = self.io.net.as_ref().map(|net| net.bridge.waker().try_clone());
+        let mut fds = vec![bells.as_fd(), arena.as_fd(), table.as_fd()];
+        if let Some(Ok(gateway)) = &gateway {
+            fds.push(gateway.as_fd());
+        }
         self.io.send_to(slot, from_node::Body::Registered(registered), &fds);
-        if kind != ProcessKind::Driver {
+        if kind != ProcessKind::Driver || self.io.net.is_some() {
             self.event(Event::Ready(process));
         }
     }

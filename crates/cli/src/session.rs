@@ -35,6 +35,12 @@ impl Session {
         Ok(Self { path })
     }
 
+    /// The directory of a session whose service ended without removing it.
+    pub(crate) fn left_by(path: &Path) -> io::Result<Self> {
+        fs::symlink_metadata(path)?;
+        Ok(Self { path: path.to_owned() })
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -11,6 +11,7 @@ use prost::Message;
 use crate::connection::Received;
 use crate::departure::Departing;
 use crate::io::{Ending, Io};
+use crate::membership::Told;
 use crate::memory_watch::MemoryWatch;
 use crate::poller::Token;
 use crate::warmer::Warmer;
@@ -38,6 +39,10 @@ pub(crate) struct Shell {
     warmer: Warmer,
     pub(crate) departing: Vec<Departing>,
     pub(crate) zygote_died_at: Option<u64>,
+    /// The cluster's name.
+    pub(crate) cluster: Vec<u8>,
+    /// What others were last told.
+    pub(crate) told: Told,
 }
 
 impl Shell {
@@ -58,6 +63,8 @@ impl Shell {
             warmer,
             departing: Vec::new(),
             zygote_died_at: None,
+            cluster: Vec::new(),
+            told: Told::default(),
         }
     }
 
@@ -78,7 +85,7 @@ impl Shell {
                 return self.io.finish(ending);
             }
             let timeout = self.timeout();
-            self.io.poller.wait(timeout, &mut tokens);
+            self.sleep(timeout, &mut tokens);
             for &token in &tokens {
                 self.on_token(token);
                 if self.io.ending.is_some() {
@@ -86,14 +93,31 @@ impl Shell {
                 }
             }
             self.on_time();
+            self.flush_network();
             self.warmer.follow(self.node.store_reached());
+        }
+    }
+
+    /// Sleeps until something happens; processes that write to those of other nodes
+    /// know that they must wake us.
+    fn sleep(&mut self, timeout: Option<Duration>, tokens: &mut Vec<Token>) {
+        let Io { poller, net, .. } = &mut self.io;
+        let Some(net) = net else {
+            return poller.wait(timeout, tokens);
+        };
+        let news = net.bridge.begin_sleep();
+        poller.wait(if news { Some(Duration::ZERO) } else { timeout }, tokens);
+        net.bridge.end_sleep();
+        if net.bridge.has_news() && !tokens.contains(&Token::Gateway) {
+            tokens.push(Token::Gateway);
         }
     }
 
     fn timeout(&self) -> Option<Duration> {
         let departing = self.departing.iter().map(|departing| departing.until);
         let watch = self.memory_watch.as_ref().map(MemoryWatch::next);
-        let next = departing.chain(watch).chain(self.node.next_wakeup()).min()?;
+        let network = self.next_network_wakeup();
+        let next = departing.chain(watch).chain(self.node.next_wakeup()).chain(network).min()?;
         // Never less than a moment: a time in the past must not become a spin.
         Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()).max(1_000_000)))
     }
@@ -109,6 +133,7 @@ impl Shell {
             self.event(Event::OutOfMemory { process, reason });
         }
         self.end_overdue(now);
+        self.on_network_time(now);
     }
 
     fn on_token(&mut self, token: Token) {
@@ -132,7 +157,22 @@ impl Shell {
                 self.io.flush(slot);
                 self.read_packets(slot);
             }
+            Token::NetListener
+            | Token::NetLink(_)
+            | Token::Control
+            | Token::Gateway
+            | Token::Transfers => self.on_network(token),
+            Token::Starter => {
+                if starter_is_gone() {
+                    self.io.ending = Some(Ending::Signal);
+                }
+            }
             Token::Output(slot, stream) => {
+                let reader = self.io.outputs.get(slot).and_then(|output| output.process);
+                let reader = reader.and_then(|process| self.node.reader_of(process));
+                if let (Some(reader), Some(output)) = (reader, self.io.outputs.get_mut(slot)) {
+                    output.reader = Some(reader);
+                }
                 self.io.read_output(slot, stream, false);
                 self.io.tidy_output(slot);
             }
@@ -173,4 +213,9 @@ impl Shell {
         }
         true
     }
+}
+
+/// Whether standard input, by which whoever started this holds it, has been closed.
+pub(crate) fn starter_is_gone() -> bool {
+    !matches!(rustix::io::read(rustix::stdio::stdin(), &mut [0; 64]), Ok(1..))
 }

@@ -21,7 +21,7 @@ fn granted(body: &Body) -> Option<Granted> {
     }
 }
 
-fn channel_to(worker: u32) -> impl Fn(&Body) -> Option<ChannelOpened> {
+fn channel_to(worker: u64) -> impl Fn(&Body) -> Option<ChannelOpened> {
     move |body| match body {
         Body::ChannelOpened(opened) if opened.peer == worker => Some(opened.clone()),
         _ => None,

@@ -4,15 +4,16 @@
 //!
 //! ```text
 //! job     4   number given by the control service
-//! actor  16   unique (12) ++ job
+//! actor  16   counter (4) ++ creator's process number (8) ++ job
 //! task   24   unique  (8) ++ actor
 //! object 28   task   (24) ++ index (4, little endian; returns count from 1, puts from 1 << 31)
 //! ```
 //!
-//! A task that belongs to no actor carries in the actor part a *home*: twelve
-//! bytes made from the submitting process. Uniqueness needs no randomness on
-//! the task path: `unique` is the submitter's process number (24 bits) and a
-//! counter (40 bits).
+//! A task that belongs to no actor carries in the actor part a *home*: the number
+//! of the submitting process, with a counter that no actor has. Uniqueness needs
+//! no randomness on the task path: `unique` is a counter of the submitter's (40
+//! bits) and, for those that call the same actor, the low bits of the submitter's
+//! node (8) and process (16).
 
 use std::fmt;
 
@@ -100,13 +101,34 @@ define_id!(
 /// The first object index that belongs to `put` rather than to a task's returns.
 pub const PUT_INDEX: u32 = 1 << 31;
 
-/// Number of a process within its cluster: the short name used on the wire.
+/// Number of a process within its cluster: the short name used on the wire. The
+/// upper half is the number of its node, 0 where there is but one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ProcessId(pub u32);
+pub struct ProcessId(pub u64);
+
+impl ProcessId {
+    /// The `number`th process of a node. Number 0 is the node service itself.
+    pub const fn new(node: u32, number: u32) -> Self {
+        Self((node as u64) << 32 | number as u64)
+    }
+
+    /// Number of its node.
+    pub const fn node(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Its number at that node.
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        match self.node() {
+            0 => write!(f, "{}", self.number()),
+            node => write!(f, "{node}.{}", self.number()),
+        }
     }
 }
 
@@ -138,32 +160,39 @@ impl fmt::Debug for StoreKey {
     }
 }
 
+/// Names a large object in the whole cluster: the node where it was made, and
+/// its key in the store there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Origin {
+    /// Number of the node.
+    pub node: u32,
+    /// Its name in that node's store.
+    pub key: StoreKey,
+}
+
 impl ActorId {
     /// Builds an actor id from its creator and the creator's counter.
-    pub fn new(job: JobId, creator: ProcessId, counter: u64) -> Self {
+    pub fn new(job: JobId, creator: ProcessId, counter: u32) -> Self {
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&counter.to_le_bytes());
-        bytes[8..12].copy_from_slice(&creator.0.to_le_bytes());
+        bytes[..4].copy_from_slice(&counter.to_le_bytes());
+        bytes[4..12].copy_from_slice(&creator.0.to_le_bytes());
         bytes[12..].copy_from_slice(&job.0);
         Self(bytes)
     }
 
     /// The actor part of tasks that belong to no actor: see the module documentation.
     pub fn home(job: JobId, submitter: ProcessId) -> Self {
-        let mut bytes = [0xff; 16];
-        bytes[8..12].copy_from_slice(&submitter.0.to_le_bytes());
-        bytes[12..].copy_from_slice(&job.0);
-        Self(bytes)
+        Self::new(job, submitter, u32::MAX)
     }
 
     /// Whether this is a [`Self::home`] rather than a real actor.
     pub fn is_home(&self) -> bool {
-        self.0[..8] == [0xff; 8]
+        self.0[..4] == [0xff; 4]
     }
 
     /// The process that creates this actor.
     pub fn creator(&self) -> ProcessId {
-        ProcessId(u32::from_le_bytes(self.0[8..12].try_into().expect("four bytes")))
+        ProcessId(u64::from_le_bytes(self.0[4..12].try_into().expect("eight bytes")))
     }
 
     /// The job this actor belongs to.
@@ -175,7 +204,8 @@ impl ActorId {
 impl TaskId {
     /// Builds a task id; `counter` is the submitter's own.
     pub fn new(actor: ActorId, submitter: ProcessId, counter: u64) -> Self {
-        let unique = (u64::from(submitter.0) << 40) | (counter & ((1 << 40) - 1));
+        let whose = u64::from(submitter.node() & 0xff) << 16 | u64::from(submitter.number() as u16);
+        let unique = (whose << 40) | (counter & ((1 << 40) - 1));
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&unique.to_le_bytes());
         bytes[8..].copy_from_slice(&actor.0);

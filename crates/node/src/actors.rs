@@ -2,6 +2,7 @@
 
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_scheduler::Allocation;
+use oxiray_wire::cluster::ActorNews;
 use oxiray_wire::control::{
     ActorCreated, ActorPhase, ActorState, CreateActor, Shape, StartActor, from_node,
 };
@@ -36,7 +37,7 @@ pub(crate) struct Actor {
     /// How often it may be started again; negative: for ever.
     restarts_left: i64,
     /// How often it was.
-    restarts: u64,
+    pub(crate) restarts: u64,
     /// Neither its handles nor its creator keep it alive.
     pub(crate) detached: bool,
     pub(crate) allocation: Option<Allocation>,
@@ -53,12 +54,22 @@ impl Actor {
 }
 
 impl Node {
-    pub(crate) fn on_create_actor(&mut self, creator: ProcessId, message: CreateActor) {
+    pub(crate) fn on_create_actor(
+        &mut self,
+        creator: ProcessId,
+        message: CreateActor,
+        restarts: u64,
+        out: &mut impl Outbox,
+    ) {
         let Some(id) = ActorId::from_slice(&message.actor) else {
             return;
         };
         let expected = self.actors.get(&id).is_some_and(|actor| actor.stage == Stage::Expected);
-        if (self.actors.contains_key(&id) && !expected) || self.dead_actors.get(&id).is_some() {
+        if let Some(dead) = self.dead_actors.get(&id).cloned() {
+            // The control service may not have heard of it.
+            return self.tell_of_actor(dead.news(id), out);
+        }
+        if self.actors.contains_key(&id) && !expected {
             return;
         }
         let watchers = self.actors.remove(&id).map(|actor| actor.watchers).unwrap_or_default();
@@ -68,8 +79,11 @@ impl Node {
             stage: Stage::Expected,
             placement: message.placement.unwrap_or_default(),
             held: message.held.unwrap_or_default(),
-            restarts_left: message.max_restarts,
-            restarts: 0,
+            restarts_left: match message.max_restarts {
+                forever if forever < 0 => forever,
+                most => most.saturating_sub_unsigned(restarts).max(0),
+            },
+            restarts,
             detached: message.detached,
             allocation: None,
             watchers,
@@ -78,6 +92,10 @@ impl Node {
         self.queue_actor(id);
         self.processes.get_mut(&creator).expect("is the sender").actors.insert(id);
         self.watch(creator, id);
+        if self.member.is_some() {
+            // Whoever asked by way of the control service hears where it is.
+            self.tell_watcher(creator, id, out);
+        }
     }
 
     /// Puts an actor into the queue for a worker.
@@ -123,7 +141,14 @@ impl Node {
             ..ActorState::default()
         };
         state.set_phase(ActorPhase::Restarting);
-        for watcher in actor.watchers.clone() {
+        let restarts = actor.restarts;
+        let reason = state.reason.clone();
+        let phase = ActorPhase::Restarting as i32;
+        let news =
+            ActorNews { actor: id.0.to_vec(), phase, reason, restarts, ..ActorNews::default() };
+        let watchers = actor.watchers.clone();
+        self.tell_of_actor(news, out);
+        for watcher in watchers {
             out.send(watcher, from_node::Body::ActorState(state.clone()));
         }
         self.queue_actor(id);
@@ -141,6 +166,9 @@ impl Node {
     fn is_to_come(&mut self, id: ActorId) -> bool {
         if self.actors.contains_key(&id) {
             return true;
+        }
+        if self.member.is_some() {
+            return false; // The control service knows what is to come.
         }
         let creator = id.creator();
         let Some(process) = self.processes.get_mut(&creator) else {
@@ -199,6 +227,7 @@ impl Node {
         };
         actor.allocation = Some(allocation);
         self.processes.get_mut(&worker).expect("was idle").role = Role::Actor(id);
+        self.bind_job(worker, creator, out);
         self.ensure_channel(creator, worker, out);
         out.send(worker, from_node::Body::StartActor(message));
     }
@@ -227,7 +256,13 @@ impl Node {
         if let Some(allocation) = &mut actor.allocation {
             self.ledger.shrink(allocation, &actor.held);
         }
-        for watcher in actor.watchers.clone() {
+        let (watchers, restarts) = (actor.watchers.clone(), actor.restarts);
+        let phase = ActorPhase::Alive as i32;
+        let process = worker.0;
+        let actor = id.0.to_vec();
+        let news = ActorNews { actor, phase, restarts, process, ..ActorNews::default() };
+        self.tell_of_actor(news, out);
+        for watcher in watchers {
             self.tell_watcher(watcher, id, out);
         }
     }
@@ -236,7 +271,10 @@ impl Node {
     fn tell_watcher(&mut self, watcher: ProcessId, id: ActorId, out: &mut impl Outbox) {
         let actor = &self.actors[&id];
         let class_name = actor.class_name.clone();
-        let mut state = ActorState { actor: id.0.to_vec(), class_name, ..ActorState::default() };
+        let restarts = actor.restarts;
+        let actor_bytes = id.0.to_vec();
+        let mut state =
+            ActorState { actor: actor_bytes, class_name, restarts, ..ActorState::default() };
         state.set_phase(ActorPhase::Pending);
         if let Stage::Alive(worker) = actor.stage {
             state.set_phase(ActorPhase::Alive);
@@ -316,6 +354,7 @@ impl Node {
             creator.actors.remove(&id);
         }
         let dead = DeadActor { class_name: actor.class_name, reason, creation_error };
+        self.tell_of_actor(dead.news(id), out);
         for watcher in actor.watchers {
             if let Some(process) = self.processes.get_mut(&watcher) {
                 process.watching.remove(&id);

@@ -1,7 +1,7 @@
 //! Which processes have a channel, and by which index each end knows it.
 
 use oxiray_ids::ProcessId;
-use oxiray_wire::control::{ProcessDied, from_node};
+use oxiray_wire::control::from_node;
 
 use crate::event::{Endpoint, Outbox};
 use crate::node::Node;
@@ -12,6 +12,12 @@ impl Node {
         if a == b || self.processes.get(&a).is_none_or(|p| p.channels.contains_key(&b)) {
             return;
         }
+        if self.is_elsewhere(a) && self.is_elsewhere(b) {
+            return;
+        }
+        // Whoever answers must be known where the answer goes.
+        self.introduce(a, b.node(), out);
+        self.introduce(b, a.node(), out);
         let bell = |id| self.processes.get(&id).and_then(|process| process.bell);
         let (Some(bell_a), Some(bell_b)) = (bell(a), bell(b)) else {
             return;
@@ -23,24 +29,23 @@ impl Node {
 
     fn channel_end(&mut self, id: ProcessId, peer: ProcessId, bell: u32) -> Endpoint {
         let process = self.processes.get_mut(&id).expect("has a bell");
-        let index = process.indexes.take();
+        let index = match &mut self.member {
+            Some(member) if process.is_foreign() => member.indexes.take(),
+            _ => process.indexes.take(),
+        };
         process.channels.insert(peer, index);
         Endpoint { process: id, pid: process.pid, bell, index }
     }
 
     pub(crate) fn on_connect(&mut self, from: ProcessId, peer: ProcessId, out: &mut impl Outbox) {
+        let dead = self.dead_processes.iter().any(|died| died.process == peer.0);
+        if self.is_elsewhere(peer) && !dead {
+            self.get_to_know(peer, out);
+        }
         if self.processes.get(&peer).is_some_and(|process| process.bell.is_some()) {
             self.ensure_channel(from, peer, out);
             return;
         }
-        let died = match self.dead_processes.iter().find(|died| died.process == peer.0) {
-            Some(died) => died.clone(),
-            None => ProcessDied {
-                process: peer.0,
-                reason: "the process is not there any more".into(),
-                ..ProcessDied::default()
-            },
-        };
-        out.send(from, from_node::Body::ProcessDied(died));
+        out.send(from, from_node::Body::ProcessDied(self.how_it_died(peer)));
     }
 }

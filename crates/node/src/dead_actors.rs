@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use oxiray_ids::ActorId;
+use oxiray_wire::cluster::ActorNews;
 use oxiray_wire::control::{ActorPhase, ActorState};
 
 const MOST: usize = 100_000;
@@ -32,6 +33,17 @@ impl DeadActor {
             creation_error: self.creation_error.clone(),
             class_name: self.class_name.clone(),
             ..ActorState::default()
+        }
+    }
+
+    /// What the control service hears of it.
+    pub(crate) fn news(&self, id: ActorId) -> ActorNews {
+        ActorNews {
+            actor: id.0.to_vec(),
+            phase: ActorPhase::Dead.into(),
+            reason: self.reason.clone(),
+            creation_error: self.creation_error.clone(),
+            ..ActorNews::default()
         }
     }
 

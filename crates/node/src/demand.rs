@@ -1,17 +1,31 @@
 //! What processes ask for, and the leases they have.
 
+use std::collections::BTreeMap;
+
 use oxiray_ids::ProcessId;
 use oxiray_scheduler::Allocation;
+use oxiray_wire::control::to_node::Body;
 use oxiray_wire::control::{Granted, SetDemand, from_node};
 
 use crate::event::Outbox;
 use crate::node::Node;
 use crate::process::Role;
-use crate::schedule::{ShapeId, Turn};
+use crate::schedule::ShapeId;
 
 /// Names a lease for the life of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct LeaseId(pub(crate) u64);
+
+impl LeaseId {
+    /// The first of a node: no two nodes' are the same.
+    pub(crate) const fn first_of(node: u32) -> u64 {
+        (node as u64) << 40
+    }
+
+    pub(crate) const fn node(self) -> u32 {
+        (self.0 >> 40) as u32
+    }
+}
 
 /// One shape that a process asks for.
 #[derive(Debug)]
@@ -19,13 +33,30 @@ pub(crate) struct Demand {
     pub(crate) shape: ShapeId,
     pub(crate) requested: u64,
     pub(crate) granted: u64,
+    /// Units that wait for this node.
+    pub(crate) here: u64,
+    /// Of a foreign process: of those, how many need not be declined.
+    pub(crate) may_wait: u64,
+    /// Units that other nodes were asked for.
+    pub(crate) elsewhere: BTreeMap<u32, u64>,
     /// Would be granted if there were a worker; only used within one pass.
     pub(crate) tentative: u64,
 }
 
 impl Demand {
-    pub(crate) fn outstanding(&self) -> u64 {
-        self.requested - self.granted
+    pub(crate) fn new(shape: ShapeId) -> Self {
+        let elsewhere = BTreeMap::new();
+        Self { shape, requested: 0, granted: 0, here: 0, may_wait: 0, elsewhere, tentative: 0 }
+    }
+
+    /// Units that wait somewhere.
+    pub(crate) fn placed(&self) -> u64 {
+        self.here + self.elsewhere.values().sum::<u64>()
+    }
+
+    /// Units that wait nowhere yet.
+    pub(crate) fn unplaced(&self) -> u64 {
+        self.requested.saturating_sub(self.granted + self.placed())
     }
 }
 
@@ -39,25 +70,30 @@ pub(crate) struct Lease {
 }
 
 impl Node {
-    pub(crate) fn on_set_demand(&mut self, from: ProcessId, message: SetDemand) {
+    pub(crate) fn on_set_demand(
+        &mut self,
+        from: ProcessId,
+        message: SetDemand,
+        out: &mut impl Outbox,
+    ) {
         let process = self.processes.get_mut(&from).expect("a message has a sender");
         let key = message.shape_key;
         let demand = match process.demands.entry(key) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let shape = self.schedule.intern(message.shape.unwrap_or_default());
-                entry.insert(Demand { shape, requested: 0, granted: 0, tentative: 0 })
+                entry.insert(Demand::new(shape))
             }
         };
         demand.requested = message.requested_total.max(demand.granted);
-        if demand.outstanding() == 0 {
-            process.pending.retain(|&pending| pending != key);
-        } else if !process.pending.contains(&key) {
-            process.pending.push_back(key);
-        }
-        if !process.pending.is_empty() && !process.has_turn {
-            process.has_turn = true;
-            self.schedule.turns.push_back(Turn::Process(from));
+        let surplus = (demand.granted + demand.placed()).saturating_sub(demand.requested);
+        let (shape, unplaced) = (demand.shape, demand.unplaced());
+        if surplus > 0 {
+            self.withdraw(from, key, surplus, out);
+        } else if self.stays_here(shape) {
+            self.place_here(from, key, unplaced);
+        } else if let (true, Some(member)) = (unplaced > 0, &mut self.member) {
+            member.unplaced.insert((from, key));
         }
     }
 
@@ -70,15 +106,18 @@ impl Node {
         allocation: Allocation,
         out: &mut impl Outbox,
     ) {
+        self.bind_job(worker, holder, out);
         self.ensure_channel(holder, worker, out);
         self.last_lease += 1;
         let lease = LeaseId(self.last_lease);
         let process = self.processes.get_mut(&holder).expect("has a demand");
         let demand = process.demands.get_mut(&key).expect("is outstanding");
         demand.granted += 1;
+        demand.here -= 1;
+        demand.may_wait = demand.may_wait.min(demand.here);
         let shape = demand.shape;
         // The next turn of this process goes to its next shape.
-        let done = demand.outstanding() == 0;
+        let done = demand.here == 0;
         process.pending.retain(|&pending| pending != key);
         if !done {
             process.pending.push_back(key);
@@ -95,7 +134,18 @@ impl Node {
         out.send(holder, from_node::Body::Granted(message));
     }
 
-    pub(crate) fn on_return_lease(&mut self, from: ProcessId, id: LeaseId, now: u64) {
+    pub(crate) fn on_return_lease(
+        &mut self,
+        from: ProcessId,
+        id: LeaseId,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        if id.node() != self.number {
+            self.on_returned_elsewhere(id);
+            let back = Body::ReturnLease(oxiray_wire::control::Lease { lease: id.0 });
+            return self.pass_on(from, id.node(), back, out);
+        }
         // The worker may have died, and the lease with it, before this came.
         if self.leases.get(&id).is_some_and(|lease| lease.holder == from) {
             let worker = self.end_lease(id);

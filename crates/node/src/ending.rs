@@ -1,14 +1,16 @@
 //! What the end of a process means for all others.
 
 use oxiray_ids::{ActorId, ProcessId};
+use oxiray_wire::cluster::{Job, between_nodes, to_control};
 use oxiray_wire::control::{ProcessDied, ProcessKind, from_node};
 
 use crate::actors::{Actor, Stage};
+use crate::cluster::tell;
 use crate::demand::LeaseId;
 use crate::event::Outbox;
 use crate::node::Node;
 use crate::process::{Farewell, Process, Role};
-use crate::storage::Counter;
+use crate::storage::keeper;
 
 /// Dead processes whose end is remembered.
 const MOST_REMEMBERED: usize = 4096;
@@ -27,7 +29,7 @@ impl Node {
         let Some(mut process) = self.processes.remove(&id) else {
             return;
         };
-        if let Some(bell) = process.bell {
+        if let Some(bell) = process.bell.filter(|_| !process.is_foreign()) {
             self.bells.give_back(bell);
         }
         if process.role == Role::Idle {
@@ -41,7 +43,9 @@ impl Node {
         self.leave_rounds(id, out);
         // Peers say when they have read what it still sent.
         let told = |owner| process.channels.contains_key(&owner);
-        self.keeper.on_ended(id, told, now, &mut Counter(out));
+        let (keeper, mut counter) = keeper!(self, out);
+        keeper.on_ended(id, told, now, &mut counter);
+        self.forget_copy_waiter(id);
         if let Role::Actor(actor) = process.role {
             let intended = farewell.as_ref().is_some_and(|farewell| farewell.intended);
             let reason = match farewell {
@@ -57,8 +61,41 @@ impl Node {
                 actor.watchers.retain(|&watcher| watcher != id);
             }
         }
+        self.tell_others_of_end(id, &process, out);
         if process.kind == ProcessKind::Driver {
-            out.shut_down(false);
+            match (self.setup.job, process.job) {
+                (None, Some(job)) => self.end_job(job, out),
+                _ => out.shut_down(false),
+            }
+        }
+    }
+
+    /// A process of ours is gone: the control service forgets what it knows of it.
+    fn tell_others_of_end(&mut self, id: ProcessId, process: &Process, out: &mut impl Outbox) {
+        let Some(member) = self.member.as_mut().filter(|_| id.node() == self.number) else {
+            return;
+        };
+        member.asked.retain(|(asker, _), _| *asker != id);
+        member.creating.retain(|_, (creator, _)| *creator != id);
+        member.killing.retain(|_, (killer, _)| *killer != id);
+        member.unplaced.retain(|(asker, _)| *asker != id);
+        if process.kind == ProcessKind::Observer {
+            return;
+        }
+        out.tell_control(to_control::Body::ProcessGone(id.0));
+        if let (ProcessKind::Driver, Some(config)) =
+            (process.kind, process.job.and_then(|job| self.jobs.get(&job)))
+        {
+            let job = Job {
+                id: config.job.clone(),
+                driver: id.0,
+                namespace: config.namespace.clone(),
+                entrypoint: config.entrypoint.clone(),
+                pid: process.pid,
+                started_ms: 0,
+                ended_ms: 1,
+            };
+            self.tell_of_job(job, out);
         }
     }
 
@@ -83,10 +120,29 @@ impl Node {
             let Some(other) = self.processes.get_mut(peer) else {
                 continue;
             };
+            let other_is_foreign = other.is_foreign();
             if let Some(index) = other.channels.remove(&id) {
-                other.indexes.give_back(index);
+                match &mut self.member {
+                    Some(member) if other_is_foreign => member.indexes.give_back(index),
+                    _ => other.indexes.give_back(index),
+                }
             }
-            out.send(*peer, from_node::Body::ProcessDied(died.clone()));
+            if process.is_foreign() {
+                let index = process.channels[peer];
+                if let Some(member) = &mut self.member {
+                    member.indexes.give_back(index);
+                }
+                out.close_channel(*peer, id);
+                out.send(*peer, from_node::Body::ProcessDied(died.clone()));
+            } else if other_is_foreign {
+                out.close_channel(id, *peer);
+            } else {
+                out.send(*peer, from_node::Body::ProcessDied(died.clone()));
+            }
+        }
+        // After what it had still said.
+        for node in &process.known_at {
+            tell(*node, between_nodes::Body::Ended(died.clone()), out);
         }
         if process.bell.is_some() {
             died.last_lines.clear();

@@ -1,7 +1,8 @@
 //! What happens to a node, and what it asks its shell to do.
 
-use oxiray_ids::{NodeId, ProcessId, StoreKey};
+use oxiray_ids::{JobId, NodeId, ProcessId, StoreKey};
 use oxiray_store::{Extent, Refusal};
+use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, OfProcess, between_nodes, to_control};
 use oxiray_wire::control::{Amount, from_node, to_node};
 
 /// What a node is made from.
@@ -25,6 +26,10 @@ pub struct Setup {
     pub host: String,
     /// Process id of the node service, for the view.
     pub pid: u32,
+    /// The job of the only driver, which the node ends with; none: drivers come and go.
+    pub job: Option<JobId>,
+    /// What the node is in its cluster, if it is one of many.
+    pub member: Option<NodeInfo>,
 }
 
 /// Something happened.
@@ -59,6 +64,32 @@ pub enum Event {
     Tick,
     /// What was asked of the disk is done.
     Disk(DiskNews),
+    /// Another node says this.
+    FromPeer(u32, between_nodes::Body),
+    /// The control service passes on what a process said.
+    Routed(OfProcess),
+    /// The control service answers a process.
+    Answered(ProcessId, from_node::Body),
+    /// The first frame from one process for another: they need a channel.
+    FrameCame {
+        /// Of another node.
+        from: ProcessId,
+        /// Of this one.
+        to: ProcessId,
+    },
+    /// A node joined.
+    NodeJoined(NodeInfo),
+    /// A node left, for this reason.
+    NodeLeft(u32, String),
+    /// The connection with a node broke, for this reason: what was on its way is
+    /// lost, and so is everything between the two. It may be a member still.
+    PeerLost(u32, String),
+    /// What is free at other nodes.
+    Loads(Vec<Load>),
+    /// The control service was away, and is there again.
+    Reattached,
+    /// An object came from another node, or did not, for this reason.
+    Transferred(StoreKey, Result<(), String>),
 }
 
 /// What the disk has done.
@@ -115,8 +146,34 @@ pub trait Outbox {
     fn forget_copy(&mut self, key: StoreKey);
     /// Says a sentence about the store to the user.
     fn tell_user(&mut self, text: String);
+    /// Says something to another node.
+    fn tell_peer(&mut self, node: u32, message: BetweenNodes);
+    /// Says something to the control service.
+    fn tell_control(&mut self, body: to_control::Body);
+    /// Reads what is left in the channel of a local and a foreign process, sends
+    /// it on, and forgets the channel.
+    fn close_channel(&mut self, local: ProcessId, foreign: ProcessId);
+    /// Reads an object from another node; [`Event::Transferred`] follows.
+    fn transfer(&mut self, transfer: Transfer);
+    /// Other nodes may read these bytes, by this name.
+    fn lend(&mut self, grant: u64, extent: Extent);
+    /// They may not any more.
+    fn end_lending(&mut self, grant: u64);
     /// Ends everything: the driver is gone, or asked for it when `asked`.
     fn shut_down(&mut self, asked: bool);
+}
+
+/// An object to read from another node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// Number of the node to read from.
+    pub node: u32,
+    /// Its name for what may be read.
+    pub grant: u64,
+    /// What it becomes here.
+    pub key: StoreKey,
+    /// Where its bytes go.
+    pub extent: Extent,
 }
 
 /// The numbers of a process that may register.
@@ -126,6 +183,8 @@ pub struct Admitted {
     pub process: ProcessId,
     /// Place among the bells; `u32::MAX` for an observer, which has none.
     pub bell: u32,
+    /// What it works for, if that is known.
+    pub job: Option<JobId>,
 }
 
 /// Why a process may not register.

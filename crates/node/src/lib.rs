@@ -9,19 +9,23 @@
 //! - `demand`: what processes ask for; leases
 //! - `schedule`: whose turn it is, and which workers to start
 //! - `pressure`: asking for leases back, and warning about what cannot run
+//! - `jobs`: programs of drivers, and which workers serve them
 //! - `pool`: idle workers, those that start and those that leave
 //! - `actors`, `dead_actors`, `names`: the lives of actors, and what they are called
 //! - `storage`: messages to and from the object store
+//! - `cluster`: other nodes, their processes, and the control service
 //! - `reports`: questions that every process answers
 //! - `ending`: what the end of a process means for all others
 //! - `view`: the node in words; `validate`: its invariants
 
 mod actors;
 mod channels;
+mod cluster;
 mod dead_actors;
 mod demand;
 mod ending;
 mod event;
+mod jobs;
 mod names;
 mod node;
 mod pool;
@@ -34,7 +38,7 @@ mod storage;
 mod validate;
 mod view;
 
-pub use event::{AdmitError, Admitted, DiskNews, Endpoint, Event, Outbox, Setup};
+pub use event::{AdmitError, Admitted, DiskNews, Endpoint, Event, Outbox, Setup, Transfer};
 pub use node::Node;
 
 #[cfg(test)]

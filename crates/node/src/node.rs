@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Ledger;
 use oxiray_store::{Keeper, Table};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{ProcessDied, ProcessKind, Topic, from_node};
+use oxiray_wire::control::{JobConfig, ProcessDied, ProcessKind, Text, Topic, from_node};
 
 use crate::actors::Actor;
+use crate::cluster::Member;
 use crate::dead_actors::DeadActors;
 use crate::demand::{Lease, LeaseId};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
@@ -18,12 +19,20 @@ use crate::process::{Farewell, Process, Role};
 use crate::reports::Round;
 use crate::schedule::Schedule;
 use crate::slots::Slots;
-use crate::storage::Counter;
+use crate::storage::{OwnNews, keeper};
 
 /// One machine's node service, without its input and output.
 #[derive(Debug)]
 pub struct Node {
     pub(crate) setup: Setup,
+    /// Its own among the nodes of its cluster; 0 when it is alone.
+    pub(crate) number: u32,
+    /// What it knows of its cluster, if it is in one.
+    pub(crate) member: Option<Member>,
+    pub(crate) jobs: BTreeMap<JobId, JobConfig>,
+    pub(crate) last_job: u32,
+    /// What the store has said to the node itself.
+    pub(crate) own_news: VecDeque<OwnNews>,
     pub(crate) ledger: Ledger,
     pub(crate) keeper: Keeper,
     pub(crate) processes: BTreeMap<ProcessId, Process>,
@@ -45,14 +54,20 @@ pub struct Node {
 impl Node {
     /// A node without processes. The first [`Event`] starts its workers.
     pub fn new(setup: Setup, table: Table) -> Self {
-        Self {
+        let number = setup.member.as_ref().map_or(0, |member| member.number);
+        let mut node = Self {
+            number,
+            member: None,
+            jobs: BTreeMap::new(),
+            last_job: 0,
+            own_news: VecDeque::new(),
             ledger: Ledger::new(&setup.resources),
             keeper: Keeper::new(setup.store_size, table, setup.store_patience),
             processes: BTreeMap::new(),
             last_process: 0,
             bells: Slots::default(),
             leases: BTreeMap::new(),
-            last_lease: 0,
+            last_lease: LeaseId::first_of(number),
             actors: BTreeMap::new(),
             dead_actors: DeadActors::default(),
             names: Names::default(),
@@ -62,11 +77,32 @@ impl Node {
             last_round: 0,
             schedule: Schedule::default(),
             setup,
+        };
+        if let Some(own) = node.setup.member.clone() {
+            let gateway = node.bells.take();
+            node.keeper.on_own_row(node.gateway(), gateway);
+            node.member = Some(Member::new(own, gateway));
         }
+        node
+    }
+
+    /// The node service itself, as other nodes' processes find it.
+    pub(crate) fn gateway(&self) -> ProcessId {
+        ProcessId::new(self.number, 0)
+    }
+
+    /// Place of the gateway among the bells, if there is one.
+    pub fn gateway_bell(&self) -> Option<u32> {
+        self.member.as_ref().map(|member| member.gateway)
     }
 
     /// Gives a new process its numbers. [`Event::Ready`] follows once it knows them.
-    pub fn admit(&mut self, kind: ProcessKind, pid: u32) -> Result<Admitted, AdmitError> {
+    pub fn admit(
+        &mut self,
+        kind: ProcessKind,
+        pid: u32,
+        job: JobConfig,
+    ) -> Result<Admitted, AdmitError> {
         let bell = match kind {
             ProcessKind::Observer => None,
             _ if self.bells.len() >= self.setup.max_processes => {
@@ -76,12 +112,16 @@ impl Node {
             _ => Some(self.bells.take()),
         };
         self.last_process += 1;
-        let process = ProcessId(self.last_process);
+        let process = ProcessId::new(self.number, self.last_process);
         if let Some(bell) = bell {
             self.keeper.on_process(process, bell);
         }
-        self.processes.insert(process, Process::new(pid, kind, bell));
-        Ok(Admitted { process, bell: bell.unwrap_or(u32::MAX) })
+        let job = match kind {
+            ProcessKind::Driver => Some(self.begin_job(process, job)),
+            _ => self.setup.job,
+        };
+        self.processes.insert(process, Process::new(pid, kind, bell, job));
+        Ok(Admitted { process, bell: bell.unwrap_or(u32::MAX), job })
     }
 
     /// Takes in one event. `now` is in nanoseconds of a clock that never goes back.
@@ -98,10 +138,22 @@ impl Node {
             Event::StartFailed { reason } => self.on_start_failed(&reason, now, out),
             Event::Tick => {
                 self.retire_idle_workers(now, out);
-                self.keeper.on_tick(now, &mut Counter(out));
+                let (keeper, mut counter) = keeper!(self, out);
+                keeper.on_tick(now, &mut counter);
             }
             Event::Disk(news) => self.on_disk(news, now, out),
+            Event::FromPeer(node, body) => self.on_peer(node, body, now, out),
+            Event::Routed(said) => self.on_routed(said, now, out),
+            Event::Answered(process, body) => self.on_answered(0, process, body, now, out),
+            Event::FrameCame { from, to } => self.on_frame_came(from, to, out),
+            Event::NodeJoined(info) => self.on_node_joined(info),
+            Event::NodeLeft(node, reason) => self.on_node_left(node, &reason, now, out),
+            Event::PeerLost(node, reason) => self.on_peer_lost(node, &reason, now, out),
+            Event::Loads(loads) => self.on_loads(loads),
+            Event::Reattached => self.on_reattached(out),
+            Event::Transferred(key, result) => self.on_transferred(key, result, now, out),
         }
+        self.settle_own_news(now, out);
         self.schedule(now, out);
         #[cfg(debug_assertions)]
         self.validate();
@@ -114,13 +166,29 @@ impl Node {
         if process.kind == ProcessKind::Observer && !matches!(body, Body::Query(_)) {
             return;
         }
+        if let Some(body) = self.route(from, body, out) {
+            self.on_own_message(from, body, now, out);
+        }
+    }
+
+    /// A message of a process for this node itself.
+    pub(crate) fn on_own_message(
+        &mut self,
+        from: ProcessId,
+        body: Body,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        let Some(process) = self.processes.get_mut(&from) else {
+            return;
+        };
         match body {
-            Body::SetDemand(demand) => self.on_set_demand(from, demand),
-            Body::ReturnLease(lease) => self.on_return_lease(from, LeaseId(lease.lease), now),
+            Body::SetDemand(demand) => self.on_set_demand(from, demand, out),
+            Body::ReturnLease(lease) => self.on_return_lease(from, LeaseId(lease.lease), now, out),
             Body::Blocked(_) => self.on_blocked(from, true),
             Body::Unblocked(_) => self.on_blocked(from, false),
             Body::Connect(peer) => self.on_connect(from, ProcessId(peer.process), out),
-            Body::CreateActor(create) => self.on_create_actor(from, create),
+            Body::CreateActor(create) => self.on_create_actor(from, create, 0, out),
             Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
             Body::KillActor(actor) => self.on_kill_actor(&actor, out),
             Body::NameActor(wanted) => self.on_name_actor(from, wanted, out),
@@ -139,14 +207,22 @@ impl Node {
             | Body::Withdraw(_)
             | Body::DeathSeen(_)
             | Body::WantSlab(_)
-            | Body::ReturnSlab(_)) => self.on_store_message(from, body, now, out),
-            Body::Query(query) if query.topic() == Topic::Objects => {
-                self.ask_round(from, query.request, out);
+            | Body::ReturnSlab(_)
+            | Body::Pull(_)
+            | Body::OwnAt(_)
+            | Body::FreeAt(_)) => match elsewhere(&body, self.number) {
+                Some(node) => self.pass_on(from, node, body, out),
+                None => self.on_store_message(from, body, now, out),
+            },
+            Body::Query(query) if query.topic() != Topic::Cluster => {
+                self.ask_round(from, query, out);
             }
             Body::ObjectReport(report) => self.on_report(from, report, out),
+            Body::TaskReport(report) => self.on_task_report(from, report, out),
             Body::Query(query) => {
-                let view = self.view(query.request, from);
-                out.send(from, from_node::Body::ClusterView(view));
+                for view in self.view(query.request, from) {
+                    out.send(from, from_node::Body::ClusterView(view));
+                }
             }
             Body::Exiting(text) => {
                 let farewell = Farewell { reason: text.text, intended: true, out_of_memory: false };
@@ -158,7 +234,10 @@ impl Node {
             }
             Body::Stop(_) => {
                 if process.kind == ProcessKind::Driver {
-                    out.shut_down(true);
+                    match self.setup.job {
+                        Some(_) => out.shut_down(true),
+                        None => out.send(from, from_node::Body::Stopped(Text::default())),
+                    }
                 }
             }
             // The shell takes the first one; another means nothing.
@@ -174,6 +253,10 @@ impl Node {
             process.role = Role::Idle;
             process.idle_since = now;
             self.pool.arrived(id);
+        } else if process.kind == ProcessKind::Driver
+            && let Some(job) = self.job_of(id)
+        {
+            self.tell_of_job(job, out);
         }
         self.tell_if_warm(out);
     }
@@ -229,4 +312,14 @@ impl Node {
         let busy = self.processes.iter().filter(move |(_, process)| busy(process));
         busy.map(|(&id, process)| (id, process.pid))
     }
+}
+
+/// The other node that a message about the store is for, if it is.
+fn elsewhere(body: &Body, here: u32) -> Option<u32> {
+    let node = match body {
+        Body::OwnAt(at) | Body::FreeAt(at) => at.node,
+        Body::DeathSeen(dead) => ProcessId(dead.process).node(),
+        _ => here,
+    };
+    (node != here).then_some(node)
 }

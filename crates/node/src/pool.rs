@@ -46,10 +46,16 @@ impl Node {
     /// An idle worker for `user`, one it has a channel to if there is such. Never
     /// the user itself: a worker may still ask for others after its task ended.
     pub(crate) fn take_idle(&mut self, user: ProcessId) -> Option<ProcessId> {
-        let channels = &self.processes.get(&user)?.channels;
+        let user_process = self.processes.get(&user)?;
+        let (channels, job) = (&user_process.channels, user_process.job);
         let idle = &self.pool.idle;
-        let known = idle.iter().rposition(|worker| channels.contains_key(worker));
-        let index = known.or_else(|| idle.iter().rposition(|&worker| worker != user))?;
+        // Of the same job, whose modules and state it may have.
+        let may = |worker: &ProcessId| {
+            let of = self.processes[worker].job;
+            *worker != user && (of.is_none() || of == job)
+        };
+        let known = idle.iter().rposition(|worker| channels.contains_key(worker) && may(worker));
+        let index = known.or_else(|| idle.iter().rposition(may))?;
         Some(self.pool.idle.remove(index))
     }
 

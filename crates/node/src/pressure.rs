@@ -72,6 +72,12 @@ impl Node {
                 }
             }
         }
+        // Units that found no node yet.
+        for (id, key) in self.member.iter().flat_map(|member| &member.unplaced) {
+            if let Some(demand) = self.processes.get(id).and_then(|p| p.demands.get(key)) {
+                waiters.entry(demand.shape).or_insert(Waiters::One(*id));
+            }
+        }
         waiters
     }
 
@@ -110,7 +116,12 @@ impl Node {
             let known = &self.schedule.shapes[index];
             let needs = show_amounts(&known.shape.resources);
             let has = self.ledger.show_total();
-            let text = if !self.ledger.can_ever_fit(&known.shape) {
+            let text = if let Some(why) = self.explain(ShapeId(index)) {
+                format!(
+                    "A task or actor that needs {needs} waits: {why}. It runs when that changes; \
+                     `oxiray status` shows what waits."
+                )
+            } else if !self.ledger.can_ever_fit(&known.shape) {
                 format!(
                     "The task or actor cannot be scheduled: it needs {needs}, but no node can \
                      ever provide that (the cluster has {has}). It waits until resources are \
@@ -134,7 +145,7 @@ impl Node {
     fn warning_due(&self, index: usize) -> Option<u64> {
         let known = &self.schedule.shapes[index];
         let since = known.waiting_since.filter(|_| !known.warned)?;
-        if !self.ledger.can_ever_fit(&known.shape) {
+        if !self.can_ever_be_served(ShapeId(index)) {
             return Some(since + INFEASIBLE_WARNING);
         }
         // Long tasks are no news; resources that never come back are.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_wire::control::ProcessKind;
 
 use crate::demand::{Demand, LeaseId};
@@ -32,12 +32,23 @@ pub(crate) struct Farewell {
     pub(crate) out_of_memory: bool,
 }
 
+/// What was last heard of an actor at another node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Watched {
+    /// Where it was; 0: not known.
+    pub(crate) node: u32,
+    /// How often it had been started again.
+    pub(crate) restarts: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) kind: ProcessKind,
-    /// Observers have none.
+    /// Observers have none; those of other nodes share the gateway's.
     pub(crate) bell: Option<u32>,
+    /// What it works for, once that is known.
+    pub(crate) job: Option<JobId>,
     pub(crate) role: Role,
     /// Peer to our index for the channel with it.
     pub(crate) channels: BTreeMap<ProcessId, u32>,
@@ -51,17 +62,22 @@ pub(crate) struct Process {
     pub(crate) leases: BTreeSet<LeaseId>,
     pub(crate) actors: BTreeSet<ActorId>,
     pub(crate) watching: BTreeSet<ActorId>,
+    /// Actors that it watches by way of the control service.
+    pub(crate) watching_elsewhere: BTreeMap<ActorId, Watched>,
+    /// Other nodes that know this process.
+    pub(crate) known_at: BTreeSet<u32>,
     pub(crate) idle_since: u64,
     pub(crate) asked_back_at: Option<u64>,
     pub(crate) farewell: Option<Farewell>,
 }
 
 impl Process {
-    pub(crate) fn new(pid: u32, kind: ProcessKind, bell: Option<u32>) -> Self {
+    pub(crate) fn new(pid: u32, kind: ProcessKind, bell: Option<u32>, job: Option<JobId>) -> Self {
         Self {
             pid,
             kind,
             bell,
+            job,
             role: Role::None,
             channels: BTreeMap::new(),
             indexes: Slots::default(),
@@ -71,10 +87,16 @@ impl Process {
             leases: BTreeSet::new(),
             actors: BTreeSet::new(),
             watching: BTreeSet::new(),
+            watching_elsewhere: BTreeMap::new(),
+            known_at: BTreeSet::new(),
             idle_since: 0,
             asked_back_at: None,
             farewell: None,
         }
+    }
+
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.kind == ProcessKind::Foreign
     }
 
     pub(crate) fn is_worker(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use oxiray_ids::ProcessId;
-use oxiray_wire::control::{ObjectReport, Query, from_node};
+use oxiray_wire::control::{ObjectReport, Query, TaskReport, Topic, from_node};
 
 use crate::event::Outbox;
 use crate::node::Node;
@@ -14,22 +14,33 @@ pub(crate) struct Round {
     pub(crate) asker: ProcessId,
     /// The asker's name for it.
     request: u64,
+    topic: Topic,
     /// Who has yet to answer.
     remaining: BTreeSet<ProcessId>,
 }
 
 impl Node {
     /// Somebody asks what everybody holds.
-    pub(crate) fn ask_round(&mut self, asker: ProcessId, request: u64, out: &mut impl Outbox) {
+    pub(crate) fn ask_round(&mut self, asker: ProcessId, query: Query, out: &mut impl Outbox) {
+        let (request, topic) = (query.request, query.topic());
         self.last_round += 1;
         let number = self.last_round;
-        let have_objects = self.processes.iter().filter(|(_, process)| process.bell.is_some());
+        let have_objects = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.bell.is_some() && !process.is_foreign());
         let remaining: BTreeSet<ProcessId> = have_objects.map(|(id, _)| *id).collect();
         for &process in &remaining {
-            let query = Query { request: number, ..Query::default() };
-            out.send(process, from_node::Body::ReportObjects(query));
+            let query = Query { request: number, ..query.clone() };
+            out.send(
+                process,
+                match topic {
+                    Topic::Tasks => from_node::Body::ReportTasks(query),
+                    _ => from_node::Body::ReportObjects(query),
+                },
+            );
         }
-        self.rounds.insert(number, Round { asker, request, remaining });
+        self.rounds.insert(number, Round { asker, request, topic, remaining });
         self.end_round_if_done(number, out);
     }
 
@@ -58,6 +69,36 @@ impl Node {
         self.end_round_if_done(number, out);
     }
 
+    /// A process answers why tasks of its own are not done. Why there is no worker for
+    /// them, the node adds.
+    pub(crate) fn on_task_report(
+        &mut self,
+        from: ProcessId,
+        report: TaskReport,
+        out: &mut impl Outbox,
+    ) {
+        let number = report.request;
+        let Some(round) = self.rounds.get_mut(&number) else {
+            return;
+        };
+        if !round.remaining.remove(&from) {
+            return;
+        }
+        let (request, asker) = (round.request, round.asker);
+        let process = &self.processes[&from];
+        let tasks = report.tasks.into_iter().map(|mut task| {
+            let demand = task.shape_key.and_then(|key| process.demands.get(&key));
+            if let Some(demand) = demand {
+                task.text = format!("{}: {}", task.text, self.why(demand.shape));
+            }
+            task
+        });
+        let (process, pid, tasks) = (from.0, process.pid, tasks.collect());
+        let report = TaskReport { request, process, pid, tasks };
+        out.send(asker, from_node::Body::TaskReport(report));
+        self.end_round_if_done(number, out);
+    }
+
     /// A process is gone: nobody waits for its answer, nor it for others'.
     pub(crate) fn leave_rounds(&mut self, process: ProcessId, out: &mut impl Outbox) {
         self.rounds.retain(|_, round| round.asker != process);
@@ -75,8 +116,17 @@ impl Node {
             && let Some(round) = self.rounds.remove(&number)
         {
             let request = round.request;
-            let all = ObjectReport { request, last: true, ..ObjectReport::default() };
-            out.send(round.asker, from_node::Body::ObjectReport(all));
+            let all = match round.topic {
+                Topic::Tasks => {
+                    from_node::Body::TaskReport(TaskReport { request, ..TaskReport::default() })
+                }
+                _ => from_node::Body::ObjectReport(ObjectReport {
+                    request,
+                    last: true,
+                    ..ObjectReport::default()
+                }),
+            };
+            out.send(round.asker, all);
         }
     }
 }

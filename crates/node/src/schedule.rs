@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use oxiray_ids::{ActorId, ProcessId};
-use oxiray_scheduler::Allocation;
+use oxiray_ids::{ActorId, JobId, ProcessId};
+use oxiray_scheduler::{Allocation, Wanted};
 use oxiray_wire::control::Shape;
+use smallvec::SmallVec;
 
 use crate::event::Outbox;
 use crate::node::Node;
@@ -45,6 +46,10 @@ pub(crate) struct KnownShape {
     /// Since when somebody waits for it without anyone being served.
     pub(crate) waiting_since: Option<u64>,
     pub(crate) warned: bool,
+    /// What it asks of nodes.
+    pub(crate) wanted: Wanted,
+    /// What was known of the cluster when no other node would do.
+    pub(crate) nothing_elsewhere_at: Option<u64>,
 }
 
 /// Who waits for what.
@@ -69,8 +74,14 @@ impl Schedule {
         if let Some(index) = self.shapes.iter().position(|known| known.shape == shape) {
             return ShapeId(index);
         }
-        let waiting_since = None;
-        self.shapes.push(KnownShape { shape, failed_in: 0, waiting_since, warned: false });
+        self.shapes.push(KnownShape {
+            wanted: Wanted::of(&shape),
+            shape,
+            failed_in: 0,
+            waiting_since: None,
+            warned: false,
+            nothing_elsewhere_at: None,
+        });
         ShapeId(self.shapes.len() - 1)
     }
 
@@ -128,7 +139,7 @@ impl Node {
         let mut unserved = 0;
         while unserved < self.schedule.turns.len()
             && tentative.len() < self.setup.max_starting
-            && let Some(turn) = self.schedule.turns.pop_front()
+            && let Some(turn) = self.next_turn(unserved)
         {
             let outcome = match turn {
                 Turn::Actors => self.serve_actors(&mut tentative, now, out),
@@ -141,6 +152,8 @@ impl Node {
             }
             self.schedule.turns.push_back(turn);
         }
+        // While what lacks only a worker has its resources set aside.
+        self.place_elsewhere(out);
         let (mut for_leases, mut for_actors) = (0, 0);
         for (allocation, claim) in tentative {
             self.ledger.release(allocation);
@@ -157,6 +170,44 @@ impl Node {
         self.review(now, out);
     }
 
+    /// Whose turn it is: of those not tried in vain since the last grant, the
+    /// job that has least; within a job, what is most urgent; else who waited longest.
+    fn next_turn(&mut self, unserved: usize) -> Option<Turn> {
+        let untried = self.schedule.turns.len() - unserved;
+        let mut held: BTreeMap<Option<JobId>, usize> = BTreeMap::new();
+        if untried > 1 {
+            for lease in self.leases.values() {
+                let holder = self.processes.get(&lease.holder);
+                *held.entry(holder.and_then(|process| process.job)).or_default() += 1;
+            }
+        }
+        let rank = |turn: &Turn| {
+            let Turn::Process(id) = turn else {
+                return (0, 0);
+            };
+            let Some(process) = self.processes.get(id) else {
+                return (0, 0);
+            };
+            let of_shape = |key| self.schedule.shapes[process.demands[key].shape.0].shape.priority;
+            let urgency = process.pending.iter().map(of_shape).max().unwrap_or(0);
+            (held.get(&process.job).copied().unwrap_or(0), -urgency)
+        };
+        let best = self.schedule.turns.iter().take(untried).enumerate();
+        let (best, _) = best.min_by_key(|(at, turn)| (rank(turn), *at))?;
+        self.schedule.turns.remove(best)
+    }
+
+    /// The demands of a process that wait here, the most urgent first.
+    fn by_urgency(&self, id: ProcessId) -> SmallVec<[u64; 8]> {
+        let process = &self.processes[&id];
+        let mut keys: SmallVec<[u64; 8]> = process.pending.iter().copied().collect();
+        let of_shape = |key: &u64| &self.schedule.shapes[process.demands[key].shape.0].shape;
+        if keys.iter().any(|key| of_shape(key).priority != 0) {
+            keys.sort_by_key(|key| -of_shape(key).priority);
+        }
+        keys
+    }
+
     fn serve_process(
         &mut self,
         id: ProcessId,
@@ -171,12 +222,10 @@ impl Node {
             process.has_turn = false;
             return Outcome::Gone;
         }
-        for position in 0..process.pending.len() {
-            let process = &self.processes[&id];
-            let key = process.pending[position];
-            let demand = &process.demands[&key];
+        for key in self.by_urgency(id) {
+            let demand = &self.processes[&id].demands[&key];
             let shape = demand.shape;
-            if demand.tentative == demand.outstanding() {
+            if demand.tentative == demand.here {
                 continue;
             }
             let Some(allocation) = self.try_acquire(shape) else {

@@ -283,11 +283,11 @@ fn there_are_only_so_many_bells() {
     let mut bed = Bed::new(1, 0);
     let kind = oxiray_wire::control::ProcessKind::Worker;
     for _ in 1..bed.node.setup.max_processes {
-        bed.node.admit(kind, 1).unwrap();
+        bed.admit(kind).unwrap();
     }
     let limit = bed.node.setup.max_processes;
-    assert_eq!(bed.node.admit(kind, 1), Err(AdmitError::TooManyProcesses { limit }));
-    assert!(bed.node.admit(oxiray_wire::control::ProcessKind::Observer, 1).is_ok());
+    assert_eq!(bed.admit(kind), Err(AdmitError::TooManyProcesses { limit }));
+    assert!(bed.admit(oxiray_wire::control::ProcessKind::Observer).is_ok());
     bed.demand(DRIVER, 1, cpus(1), 1);
     assert_eq!(bed.starting, 0, "a worker without a bell is of no use");
 }

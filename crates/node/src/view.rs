@@ -2,6 +2,7 @@
 
 use oxiray_ids::ProcessId;
 use oxiray_scheduler::show_amounts;
+use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{Amount, ClusterView, ProcessKind};
 
 use crate::actors::Stage;
@@ -12,8 +13,27 @@ use crate::schedule::ShapeId;
 /// Sentences about what waits; a packet must hold them all.
 const MOST_SENTENCES: usize = 100;
 
+/// Nodes whose description fits into a packet beside those sentences.
+const NODES_IN_ONE_PACKET: usize = 100;
+
 impl Node {
-    pub(crate) fn view(&self, request: u64, from: ProcessId) -> ClusterView {
+    /// The whole, in as many parts as packets are needed for its nodes.
+    pub(crate) fn view(&self, request: u64, from: ProcessId) -> Vec<ClusterView> {
+        let mut nodes = self.members();
+        let mut views = vec![self.view_of_this(request, from)];
+        while let Some(view) = views.last_mut() {
+            let rest = nodes.split_off(nodes.len().min(NODES_IN_ONE_PACKET));
+            view.nodes = std::mem::replace(&mut nodes, rest);
+            view.more = !nodes.is_empty();
+            if !view.more {
+                break;
+            }
+            views.push(ClusterView { request, ..ClusterView::default() });
+        }
+        views
+    }
+
+    fn view_of_this(&self, request: u64, from: ProcessId) -> ClusterView {
         let worker = |role: Role| matches!(role, Role::Idle | Role::Leased(_) | Role::Actor(_));
         let workers = self.processes.values().filter(|process| worker(process.role)).count();
         let alive = |stage: Stage| matches!(stage, Stage::Alive(_));
@@ -37,7 +57,23 @@ impl Node {
             host: self.setup.host.clone(),
             pid: self.setup.pid,
             held: self.held_by(from),
+            nodes: Vec::new(),
+            more: false,
         }
+    }
+
+    /// All members, this node as it is now.
+    fn members(&self) -> Vec<NodeInfo> {
+        let Some(member) = &self.member else {
+            return Vec::new();
+        };
+        let mut nodes = member.infos.clone();
+        if let Some(own) = nodes.get_mut(&self.number) {
+            own.available = self.ledger.available();
+            own.store_used = self.keeper.usage().used;
+        }
+        let all = nodes.into_values().chain(member.left.iter().cloned());
+        all.map(|node| NodeInfo { waiting_for: Vec::new(), ..node }).collect()
     }
 
     fn held_by(&self, worker: ProcessId) -> Vec<Amount> {
@@ -51,7 +87,7 @@ impl Node {
         allocation.map(|allocation| self.ledger.amounts_of(allocation)).unwrap_or_default()
     }
 
-    fn waiting(&self) -> Vec<String> {
+    pub(crate) fn waiting(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         let mut more = 0;
         let mut add = |sentence: &dyn Fn() -> String| match sentences.len() < MOST_SENTENCES {
@@ -66,7 +102,7 @@ impl Node {
                     _ => format!("process {id}"),
                 };
                 add(&|| {
-                    let count = demand.outstanding();
+                    let count = demand.placed() + demand.unplaced();
                     let why = self.why(demand.shape);
                     format!("{count} worker(s) for tasks of {whose} (pid {}): {why}", process.pid)
                 });
@@ -83,9 +119,12 @@ impl Node {
     }
 
     /// Why a shape is not served now.
-    fn why(&self, id: ShapeId) -> String {
+    pub(crate) fn why(&self, id: ShapeId) -> String {
         let shape = &self.schedule.shapes[id.0].shape;
         let needs = show_amounts(&shape.resources);
+        if let Some(sentence) = self.explain(id) {
+            return sentence;
+        }
         if !self.ledger.can_ever_fit(shape) {
             let missing = self.ledger.missing(shape);
             return format!("needs {needs}, which no node can ever provide ({missing})");

@@ -188,6 +188,11 @@ impl Owner {
         if let Some(state) = self.actors.get_mut(&actor)
             && !matches!(state.phase, Phase::Dead(_))
         {
+            if matches!(state.phase, Phase::Alive(other) if other != peer) {
+                // Its end was not heard of: calls it had are made again, or fail.
+                self.on_actor_restarting(actor, "its node was lost", out);
+            }
+            let state = self.actors.get_mut(&actor).expect("just seen");
             state.phase = Phase::Alive(peer);
             if state.unreferenced
                 && actor.creator() == self.process

@@ -269,8 +269,8 @@ impl Owner {
         out: &mut impl Outbox,
     ) {
         let content = Content::from_body(&value.body);
-        if let Content::Stored { key, .. } = content {
-            out.take_stored(key);
+        if let Content::Stored { origin, .. } = content {
+            out.take_stored(origin);
         }
         let keys: Vec<ObjectKey> = value.contained.iter().map(|name| self.adopt(*name)).collect();
         let outer = self.put(id, content, keys.clone());
@@ -313,8 +313,8 @@ impl Owner {
         let ours = object.owner.is_none();
         let contained = object.rare.as_mut().map(|rare| std::mem::take(&mut rare.contained));
         self.failures += 1;
-        if let (true, Content::Stored { key, .. }) = (ours, old) {
-            out.free_stored(key);
+        if let (true, Content::Stored { origin, .. }) = (ours, old) {
+            out.free_stored(origin);
         }
         for inner in contained.unwrap_or_default() {
             self.drop_ref(inner, out);

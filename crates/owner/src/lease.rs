@@ -8,6 +8,7 @@
 
 use oxiray_ids::ProcessId;
 use oxiray_wire::frame::FailureCode;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 use crate::object::Content;
@@ -26,6 +27,9 @@ const IDLE_NS: u64 = 20_000_000;
 
 /// A lease that has answered nothing for so long is doing something long.
 const STUCK_NS: u64 = 3_000_000;
+
+/// Arguments at another node that are worth going there for, in bytes.
+const WORTH_GOING_THERE: u64 = 1 << 20;
 
 /// How long a function takes, as far as known.
 #[derive(Default)]
@@ -93,8 +97,67 @@ impl Owner {
         if let Some(failure) = self.failed_argument(key) {
             return self.fail(key, failure, out);
         }
+        let shape = self.nearest(key, shape, out);
         self.shapes[shape as usize].ready.push_back(key);
         self.dispatch(shape, out);
+    }
+
+    /// The shape by which a task goes where most of its large arguments are.
+    fn nearest(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) -> u32 {
+        let mut by_node: SmallVec<[(u32, u64); 4]> = SmallVec::new();
+        for argument in &self.tasks[key.0 as usize].spec.refs {
+            if let Some(Content::Stored { origin, len }) = self.content(*argument) {
+                match by_node.iter_mut().find(|(node, _)| *node == origin.node) {
+                    Some((_, bytes)) => *bytes += len,
+                    None => by_node.push((origin.node, *len)),
+                }
+            }
+        }
+        let most = by_node.into_iter().max_by_key(|(_, bytes)| *bytes);
+        let Some((node, _)) = most
+            .filter(|(node, bytes)| *node != self.process.node() && *bytes >= WORTH_GOING_THERE)
+        else {
+            return shape;
+        };
+        let near = match self.near_shapes.get(&(shape, node)) {
+            Some(near) => *near,
+            None => {
+                let near = self.shape();
+                out.near_shape(shape, node);
+                self.near_shapes.insert((shape, node), near);
+                near
+            }
+        };
+        if let Target::Function { shape, .. } = &mut self.tasks[key.0 as usize].spec.target {
+            *shape = near;
+        }
+        near
+    }
+
+    /// A task that was asked back of another node's worker will not begin there.
+    pub fn on_taken_back(&mut self, peer: ProcessId, number: u64, out: &mut impl Outbox) {
+        for index in self.leases_at(peer) {
+            let lease = &mut self.leases[index];
+            let found = lease.in_flight.iter().position(|flight| flight.number == number);
+            if let Some(flight) = found.and_then(|at| lease.in_flight.remove(at)) {
+                lease.load_ns -= flight.estimate_ns;
+                let shape = lease.shape;
+                self.requeue(flight.task, shape);
+                return self.dispatch_to(index, out);
+            }
+        }
+    }
+
+    /// No node will ever do for the tasks of a shape.
+    pub fn on_unschedulable(&mut self, shape: u32, reason: &str, out: &mut impl Outbox) {
+        let Some(state) = self.shapes.get_mut(shape as usize) else {
+            return;
+        };
+        state.requested = state.granted;
+        let failure = Content::failed(FailureCode::Unschedulable, reason);
+        for key in std::mem::take(&mut state.ready) {
+            self.fail(key, failure.clone(), out);
+        }
     }
 
     /// Puts a task that was pushed before at the front of its shape's queue.

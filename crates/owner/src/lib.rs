@@ -5,8 +5,10 @@
 //! - [`task`]: tasks from submission to their one end
 //! - [`lease`]: which worker gets which task, and when to ask for more workers
 //! - [`actor`]: calls to actors, in order
+//! - `lineage`: making objects again that were lost with their node
 //! - [`borrow`]: references that cross processes
 //! - [`report`]: what is held, and by what
+//! - [`why`]: why tasks are not done, in words
 //! - [`owner`]: the state they share
 //!
 //! Invariants, checked by [`Owner::validate`] and cited by the tests:
@@ -21,10 +23,12 @@
 pub mod actor;
 pub mod borrow;
 pub mod lease;
+mod lineage;
 pub mod object;
 pub mod owner;
 pub mod report;
 pub mod task;
+pub mod why;
 
 #[cfg(test)]
 mod tests;

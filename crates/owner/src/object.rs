@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use oxiray_ids::{ObjectId, ProcessId, StoreKey};
+use oxiray_ids::{ObjectId, Origin, ProcessId};
 use oxiray_wire::frame::{Body, FailureCode, Frame, RefName, Value};
 use smallvec::SmallVec;
 
@@ -47,7 +47,7 @@ pub enum Content {
     /// A large value, in the store.
     Stored {
         /// Its name there.
-        key: StoreKey,
+        origin: Origin,
         /// Bytes.
         len: u64,
     },
@@ -60,7 +60,7 @@ impl Content {
     pub fn from_body(body: &Body<'_>) -> Self {
         match *body {
             Body::Inline(bytes) => Content::Inline(SmallBytes::from_slice(bytes)),
-            Body::Stored { key, len } => Content::Stored { key, len },
+            Body::Stored { origin, len } => Content::Stored { origin, len },
             Body::Failed { code, message, data } => Content::Failed(Arc::new(Failure {
                 code,
                 message: message.into(),
@@ -73,7 +73,7 @@ impl Content {
     pub fn as_body(&self) -> Body<'_> {
         match self {
             Content::Inline(bytes) => Body::Inline(bytes),
-            Content::Stored { key, len } => Body::Stored { key: *key, len: *len },
+            Content::Stored { origin, len } => Body::Stored { origin: *origin, len: *len },
             Content::Failed(failure) => {
                 Body::Failed { code: failure.code, message: &failure.message, data: &failure.data }
             }
@@ -120,6 +120,8 @@ pub(crate) struct Rare {
     pub(crate) entrusted_by: Option<ProcessId>,
     /// Where it was created, if that is recorded.
     pub(crate) call_site: Option<Box<str>>,
+    /// It is known how to make it again.
+    pub(crate) has_lineage: bool,
 }
 
 pub(crate) struct Object {
@@ -254,6 +256,10 @@ impl Owner {
         self.stamp += 1;
         let object = &mut self.objects[key.index()];
         if object.content.is_some() {
+            // It was made again for the sake of another return of its task.
+            if let (None, Content::Stored { origin, .. }) = (object.owner, content) {
+                out.free_stored(origin);
+            }
             return;
         }
         self.failures += u64::from(matches!(content, Content::Failed(_)));
@@ -325,15 +331,23 @@ impl Owner {
                 }
                 Some(_) => {}
                 None => {
-                    if let Some(Content::Stored { key, .. }) = object.content {
-                        out.free_stored(key);
+                    if let Some(Content::Stored { origin, .. }) = object.content {
+                        out.free_stored(origin);
                     }
                 }
             }
             if object.id.index() == 0 {
                 self.on_handle_gone(object.id.task().actor(), object.owner.is_none(), out);
             }
-            for inner in object.rare.map(|rare| rare.contained).unwrap_or_default() {
+            let mut held: Vec<ObjectKey> = Vec::new();
+            if let Some(rare) = object.rare {
+                held = rare.contained;
+                let spec = rare.has_lineage.then(|| self.release_lineage(object.id)).flatten();
+                if let Some(spec) = spec {
+                    held.extend(spec.refs.into_iter().chain(spec.nested));
+                }
+            }
+            for inner in held {
                 let object = &mut self.objects[inner.index()];
                 object.refs -= 1;
                 if object.refs == 0 {

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ObjectId, ProcessId, StoreKey};
+use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
 
 use crate::actor::Actor;
 use crate::lease::{Duration, Lease, Shape};
+use crate::lineage::Lineage;
 use crate::object::{Object, ObjectKey};
 use crate::task::{Place, Task, TaskKey};
 
@@ -17,7 +18,8 @@ use crate::task::{Place, Task, TaskKey};
 pub trait Outbox {
     /// Sends a task; if `claimable`, under a number that [`Self::take_back`] understands.
     fn push_task(&mut self, peer: ProcessId, task: frame::Task<'_>, claimable: bool) -> u64;
-    /// Takes a pushed task back; `false`: its worker has begun it.
+    /// Takes a pushed task back; `false`: its worker has begun it, or is at another
+    /// node and was asked: [`Owner::on_taken_back`] follows if it has not.
     fn take_back(&mut self, peer: ProcessId, number: u64) -> bool;
     /// Sends anything else to another process. To one that is gone: nothing.
     fn send(&mut self, peer: ProcessId, frame: &Frame<'_>);
@@ -25,10 +27,13 @@ pub trait Outbox {
     fn set_demand(&mut self, shape: u32, requested_total: u64);
     /// Gives a lease back to the node.
     fn return_lease(&mut self, lease: u64);
+    /// The number of a shape for tasks whose large arguments are at `node`: the
+    /// next one that [`Owner::shape`] gives.
+    fn near_shape(&mut self, shape: u32, node: u32);
     /// An object of the store that another process made belongs to us from now on.
-    fn take_stored(&mut self, key: StoreKey);
+    fn take_stored(&mut self, origin: Origin);
     /// An object of the store that belongs to us is not needed any more.
-    fn free_stored(&mut self, key: StoreKey);
+    fn free_stored(&mut self, origin: Origin);
     /// A watched object is complete.
     fn object_ready(&mut self, key: ObjectKey);
     /// Asks the control service to make an actor.
@@ -51,8 +56,12 @@ pub struct Owner {
     pub(crate) failures: u64,
     pub(crate) tasks: Slab<Task>,
     pub(crate) attempts: u32,
+    /// How objects at other nodes were made.
+    pub(crate) lineage: HashMap<TaskId, Lineage, RandomState>,
     pub(crate) functions: Vec<Duration>,
     pub(crate) shapes: Vec<Shape>,
+    /// Shapes for tasks whose large arguments are elsewhere, by shape and node.
+    pub(crate) near_shapes: HashMap<(u32, u32), u32, RandomState>,
     pub(crate) leases: Slab<Lease>,
     pub(crate) actors: HashMap<ActorId, Actor, RandomState>,
     /// Actors that we made and that do not end with their last handle.
@@ -86,8 +95,10 @@ impl Owner {
             failures: 0,
             tasks: Slab::new(),
             attempts: 0,
+            lineage: HashMap::default(),
             functions: Vec::new(),
             shapes: Vec::new(),
+            near_shapes: HashMap::default(),
             leases: Slab::new(),
             actors: HashMap::default(),
             detached: HashSet::default(),

@@ -226,8 +226,8 @@ impl Owner {
             self.keep_for_borrower(peer, &answer);
             Self::decline_contained(peer, &answer, out);
             for value in &answer.values {
-                if let frame::Body::Stored { key, .. } = value.body {
-                    out.free_stored(key);
+                if let frame::Body::Stored { origin, .. } = value.body {
+                    out.free_stored(origin);
                 }
             }
             return;
@@ -249,8 +249,8 @@ impl Owner {
         let contents: Vec<Content> =
             answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
         for content in &contents {
-            if let Content::Stored { key, .. } = content {
-                out.take_stored(*key);
+            if let Content::Stored { origin, .. } = content {
+                out.take_stored(*origin);
             }
         }
         let contained = self.receive_contained(peer, &answer, out);
@@ -331,6 +331,7 @@ impl Owner {
             });
             (failure, contained.concat())
         });
+        let returns = task.returns.clone();
         for (index, object) in task.returns.into_iter().enumerate() {
             let (content, inner) = match &shared {
                 None => {
@@ -342,7 +343,9 @@ impl Owner {
                     (failure.clone(), inner.clone())
                 }
             };
-            if !inner.is_empty() {
+            if self.content(object).is_some() {
+                inner.iter().for_each(|key| self.drop_ref(*key, out));
+            } else if !inner.is_empty() {
                 self.objects[object.index()].rare().contained = inner;
             }
             self.complete(object, content, out);
@@ -351,7 +354,10 @@ impl Owner {
         for key in contained.into_iter().flatten() {
             self.drop_ref(key, out);
         }
-        let TaskSpec { refs, nested, handle, .. } = task.spec;
+        let Some(spec) = self.keep_lineage(task.spec, &returns) else {
+            return;
+        };
+        let TaskSpec { refs, nested, handle, .. } = spec;
         for key in refs.into_iter().chain(nested).chain(handle) {
             self.drop_ref(key, out);
         }

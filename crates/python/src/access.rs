@@ -1,16 +1,17 @@
 //! `get`, `wait`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_worker::{Content, ObjectKey, Waited};
+use oxiray_worker::{Content, Failure, ObjectKey, Waited};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::refs::ObjectRef;
 use crate::session::{self, Session, engine_error};
-use crate::values::{self, Source, is_type};
+use crate::values::{self, Source, Unread, is_type};
 
 const GET_TIMEOUT: u8 = 11;
 
@@ -51,24 +52,71 @@ pub(crate) fn wait_for(
     }
 }
 
-/// The value of a complete object, or its failure raised.
-pub(crate) fn value_of<'py>(
+/// How long to wait for other news of a value whose node has left.
+const MAKE_AGAIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// The value of a complete object, or its failure raised. If it was lost with its node
+/// and is being made again, that is waited for.
+fn value_of_key<'py>(
+    py: Python<'py>,
+    session: &Arc<Session>,
+    key: ObjectKey,
+    mut content: Content,
+    deadline: Option<u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    loop {
+        let error = match value_of(py, session, &content) {
+            Err(Unread::NodeLeft(error)) => error,
+            read => return Ok(read?),
+        };
+        let Content::Stored { origin, .. } = content else { return Err(error) };
+        // That it is not there any more comes first; then it may take its time.
+        let soon = monotonic_ns() + MAKE_AGAIN_WITHIN.as_nanos() as u64;
+        let soon = deadline.map_or(soon, |deadline| deadline.min(soon));
+        let elsewhere =
+            |state: &mut oxiray_worker::State| !state.owner.is_still_at(key, origin.node);
+        if !wait_for(py, session, Some(soon), elsewhere)? {
+            return Err(error);
+        }
+        let mut found = None;
+        let complete = |state: &mut oxiray_worker::State| {
+            found = state.owner.content(key).cloned();
+            if found.is_none() {
+                state.owner.want(key, &mut state.io);
+            }
+            found.is_some()
+        };
+        if !wait_for(py, session, deadline, complete)? {
+            return Err(timed_out(py, 1));
+        }
+        content = found.expect("complete");
+    }
+}
+
+fn value_of<'py>(
     py: Python<'py>,
     session: &Arc<Session>,
     content: &Content,
-) -> PyResult<Bound<'py, PyAny>> {
-    match content {
-        Content::Inline(bytes) => values::decode(py, session, Source::Inline(bytes)),
-        Content::Stored { key, .. } => values::decode(py, session, Source::Stored(*key)),
-        Content::Failed(failure) => {
-            if failure.code as u8 == 0 {
-                let errors = py.import("oxiray._errors")?;
-                let error = errors.call_method1("rebuild", (failure.data.as_slice(),))?;
-                return Err(PyErr::from_value(error));
-            }
-            Err(engine_error(py, failure.code as u8, &failure.message, &failure.data))
+) -> Result<Bound<'py, PyAny>, Unread> {
+    let read = match content {
+        Content::Inline(bytes) => values::decode(py, Source::Inline(bytes)),
+        Content::Stored { origin, len } => {
+            let look = values::look_at(py, session, *origin, *len)?;
+            values::decode(py, Source::Looked(look))
         }
+        Content::Failed(failure) => Err(raised(py, failure)),
+    };
+    read.map_err(Unread::Failed)
+}
+
+/// The exception of an object that has no value.
+fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
+    if failure.code as u8 == 0 {
+        let errors = py.import("oxiray._errors");
+        let error = errors.and_then(|e| e.call_method1("rebuild", (failure.data.as_slice(),)));
+        return error.map_or_else(|error| error, PyErr::from_value);
     }
+    engine_error(py, failure.code as u8, &failure.message, &failure.data)
 }
 
 fn check_session(py: Python<'_>, session: &Arc<Session>, reference: &ObjectRef) -> PyResult<()> {
@@ -104,7 +152,7 @@ pub(crate) fn get<'py>(
             return Err(timed_out(py, 1));
         }
         let content = content.expect("complete");
-        return value_of(py, session, &content);
+        return value_of_key(py, session, key, content, deadline);
     }
     let list = match (refs.cast::<PyList>(), refs.cast::<PyTuple>()) {
         // A copy: the references must stay while we wait, whatever others do to the list.
@@ -151,11 +199,11 @@ pub(crate) fn get<'py>(
         return Err(timed_out(py, keys.len()));
     }
     if let Some(failure) = failed {
-        return value_of(py, session, &failure);
+        return Ok(value_of(py, session, &failure)?);
     }
     let values = PyList::empty(py);
-    for content in &contents {
-        values.append(value_of(py, session, content)?)?;
+    for (key, content) in keys.iter().zip(contents) {
+        values.append(value_of_key(py, session, *key, content, deadline)?)?;
     }
     Ok(values.into_any())
 }

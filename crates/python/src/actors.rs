@@ -76,7 +76,7 @@ impl ActorRef {
 
 /// Unpickles a reference to an actor.
 #[pyfunction]
-pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u32) -> PyResult<ActorRef> {
+pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u64) -> PyResult<ActorRef> {
     let session = session::current(py)?;
     let actor = ActorId::from_slice(actor)
         .ok_or_else(|| PyValueError::new_err("not the bytes of an actor's id"))?;
@@ -162,7 +162,7 @@ impl ActorRef {
 /// Makes an actor of the class in `payload`. `named` is its name, its namespace
 /// and what others need to know of it; `None` comes back if the name is taken.
 #[pyfunction]
-#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named))]
+#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named, strategy, priority))]
 #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
 pub(crate) fn create_actor(
     py: Python<'_>,
@@ -175,6 +175,8 @@ pub(crate) fn create_actor(
     max_restarts: i32,
     detached: bool,
     named: Option<(String, String, Vec<u8>)>,
+    strategy: Option<Bound<'_, PyDict>>,
+    priority: i32,
 ) -> PyResult<Option<ActorRef>> {
     let session = session::current(py)?;
     let runtime = &session.runtime;
@@ -182,7 +184,8 @@ pub(crate) fn create_actor(
     runtime.ship_function(class, payload);
     let mut arguments = Arguments::encode(py, &session, class_name, args, Some(kwargs))?;
     let class_name: &str = &class_name.chars().take(200).collect::<String>();
-    let (placement, held) = (session::shape(placement)?, session::shape(held)?);
+    let placement = session::shape(placement, strategy.as_ref(), priority)?;
+    let held = session::shape(held, None, 0)?;
     let actor = runtime.next_actor_id();
     let is_named = named.is_some();
     if let Some((name, namespace, about)) = named {

@@ -1,6 +1,7 @@
 //! The main loop of a worker: take a task, call it, answer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -16,7 +17,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::inspect::RUNNING;
 use crate::session::{self, Session};
-use crate::values::{self, PLACE, Source};
+use crate::values::{self, PLACE, Source, Unread};
 
 /// Idle time after which a fresh worker imports what the driver has imported.
 const PRELOAD_AFTER: Duration = Duration::from_millis(30);
@@ -49,6 +50,8 @@ struct Worker {
     devices: Vec<u32>,
     hooks: Py<PyModule>,
     errors: Py<PyModule>,
+    /// An argument of the running task was lost with its node.
+    argument_lost: AtomicBool,
 }
 
 /// What to do after a task.
@@ -84,6 +87,7 @@ impl Worker {
             devices: Vec::new(),
             hooks: py.import("oxiray._worker")?.unbind(),
             errors: py.import("oxiray._errors")?.unbind(),
+            argument_lost: AtomicBool::new(false),
         })
     }
 
@@ -102,6 +106,13 @@ impl Worker {
             let next = match work {
                 Ok(Work::Task(execution)) => self.execute(py, execution),
                 Ok(Work::StartActor(start)) => self.construct(py, &start),
+                Ok(Work::JoinJob(config)) => {
+                    let hooks = self.hooks.bind(py);
+                    if let Err(error) = hooks.call_method1("join_job", (config.sys_path,)) {
+                        error.print(py);
+                    }
+                    Next::Go
+                }
                 Ok(Work::Collect) => {
                     let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
                     Next::Go
@@ -153,7 +164,9 @@ impl Worker {
                 {
                     return Next::Exit(reason.into());
                 }
-                let outcome = match self.is_retryable(py, &task, &error) {
+                // Its owner has the argument made again, or says why not.
+                let lost = self.argument_lost.swap(false, Ordering::Relaxed);
+                let outcome = match lost || self.is_retryable(py, &task, &error) {
                     true => Outcome::Retryable,
                     false => Outcome::Raised,
                 };
@@ -264,13 +277,19 @@ impl Worker {
                     let index = index as usize;
                     match task.values.get(index).map(|value| value.body) {
                         Some(Body::Inline(bytes)) => Source::Inline(bytes),
-                        Some(Body::Stored { key, .. }) => Source::Stored(key),
+                        Some(Body::Stored { origin, len }) => {
+                            let look = values::look_at(py, &self.session, origin, len);
+                            if let Err(Unread::NodeLeft(_)) = look {
+                                self.argument_lost.store(true, Ordering::Relaxed);
+                            }
+                            Source::Looked(look?)
+                        }
                         _ => return Err(malformed()),
                     }
                 }
                 _ => Source::Inline(bytes),
             };
-            values::decode(py, &self.session, source)
+            values::decode(py, source)
         };
         let mut args = Vec::with_capacity(positional.min(1024));
         for _ in 0..positional {

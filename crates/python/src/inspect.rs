@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{Amount, UNIT};
 use oxiray_worker::events::read_session;
 use parking_lot::RwLock;
@@ -38,16 +39,19 @@ pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
     restarts: 0,
 });
 
+/// Kind, name, process id, machine, whether to standard error, lines.
+type LogTuple = (&'static str, String, u32, String, bool, Vec<String>);
+
 /// The next thing for the driver's terminal.
 #[pyfunction]
-pub(crate) fn next_log(py: Python<'_>) -> Option<(&'static str, String, u32, bool, Vec<String>)> {
+pub(crate) fn next_log(py: Python<'_>) -> Option<LogTuple> {
     let session = session::printing()?;
     let Some(item) = py.detach(|| session.runtime.logs.next()) else {
         session::printed(&session);
         return None;
     };
     let kind = if item.is_warning { "warning" } else { "log" };
-    Some((kind, item.name, item.pid, item.is_error, item.lines))
+    Some((kind, item.name, item.pid, item.host, item.is_error, item.lines))
 }
 
 /// The cluster as it is now.
@@ -78,6 +82,26 @@ pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("waiting", view.waiting)?;
     dict.set_item("host", view.host)?;
     dict.set_item("pid", view.pid)?;
+    let nodes = view.nodes.iter().map(|info| node(py, info));
+    dict.set_item("nodes", nodes.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(dict)
+}
+
+fn node<'py>(py: Python<'py>, info: &NodeInfo) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("number", info.number)?;
+    dict.set_item("id", PyBytes::new(py, &info.id))?;
+    dict.set_item("address", &info.address)?;
+    dict.set_item("host", &info.host)?;
+    dict.set_item("pid", info.pid)?;
+    dict.set_item("total", resources(py, &info.total)?)?;
+    dict.set_item("available", resources(py, &info.available)?)?;
+    dict.set_item("labels", info.labels.clone())?;
+    dict.set_item("is_head", info.is_head)?;
+    dict.set_item("left", &info.left)?;
+    dict.set_item("store_size", info.store_size)?;
+    dict.set_item("store_used", info.store_used)?;
+    dict.set_item("waiting", info.waiting)?;
     Ok(dict)
 }
 
@@ -96,17 +120,21 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let identity = &session.runtime.identity;
     let running = RUNNING.read().clone();
     let mut worker = [0; 28];
-    worker[..4].copy_from_slice(&identity.process.0.to_le_bytes());
-    worker[4..].copy_from_slice(&identity.node.0[..24]);
+    worker[..8].copy_from_slice(&identity.process.0.to_le_bytes());
+    worker[8..].copy_from_slice(&identity.node.0[..20]);
+    let job = session.runtime.job_config();
     let dict = PyDict::new(py);
-    dict.set_item("job_id", PyBytes::new(py, &identity.job.0))?;
+    dict.set_item("job_id", PyBytes::new(py, &session.runtime.job().0))?;
     dict.set_item("node_id", PyBytes::new(py, &identity.node.0))?;
     dict.set_item("worker_id", PyBytes::new(py, &worker))?;
     dict.set_item("task_id", running.task.map(|task| PyBytes::new(py, &task.0)))?;
     dict.set_item("actor_id", running.actor.map(|actor| PyBytes::new(py, &actor.0)))?;
     dict.set_item("task_name", running.name.as_deref().unwrap_or(""))?;
     dict.set_item("function_name", running.function.as_deref().unwrap_or(""))?;
-    dict.set_item("namespace", &identity.namespace)?;
+    dict.set_item("namespace", &job.namespace)?;
+    dict.set_item("address", &identity.address)?;
+    dict.set_item("control", &identity.control)?;
+    dict.set_item("node_number", identity.process.node())?;
     dict.set_item("session_dir", &identity.session_dir)?;
     dict.set_item("is_driver", identity.is_driver)?;
     dict.set_item("device_ids", running.devices)?;

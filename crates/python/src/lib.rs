@@ -50,6 +50,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(actors::rebuild_actor, module)?,
         wrap_pyfunction!(refs::rebuild_ref, module)?,
         wrap_pyfunction!(session::start, module)?,
+        wrap_pyfunction!(session::connect, module)?,
         wrap_pyfunction!(session::stop, module)?,
         wrap_pyfunction!(session::is_running, module)?,
         wrap_pyfunction!(session::after_fork_in_child, module)?,

@@ -77,14 +77,15 @@ pub(crate) fn free(py: Python<'_>, refs: &Bound<'_, PyList>) -> PyResult<()> {
     Ok(())
 }
 
-/// Of each reference: the bytes of its value, if it is there, and whether it is on disk.
+/// Of each reference: the bytes of its value, if it is there, whether it is on disk, and the
+/// number of its node.
 #[pyfunction]
 #[pyo3(signature = (refs, *, timeout = None))]
 pub(crate) fn locations(
     py: Python<'_>,
     refs: &Bound<'_, PyList>,
     timeout: Option<f64>,
-) -> PyResult<Vec<(Option<u64>, bool)>> {
+) -> PyResult<Vec<(Option<u64>, bool, u32)>> {
     let deadline = deadline(timeout)?;
     let list = refs.get_slice(0, refs.len());
     let keys = keys_of(py, &list, "get_object_locations")?;
@@ -97,12 +98,19 @@ pub(crate) fn locations(
     wait_for(py, session, deadline, complete)?;
     let state = &mut *session.runtime.lock();
     let described = keys.iter().map(|key| match state.owner.content(*key) {
-        Some(Content::Inline(bytes)) => (Some(bytes.len() as u64), false),
-        Some(Content::Stored { key, len }) => match session.runtime.store.is_on_disk(*key) {
-            Some(on_disk) => (Some(*len), on_disk),
-            None => (None, false),
-        },
-        Some(Content::Failed(_)) | None => (None, false),
+        Some(Content::Inline(bytes)) => {
+            (Some(bytes.len() as u64), false, session.runtime.store.node())
+        }
+        Some(Content::Stored { origin, len }) if origin.node != session.runtime.store.node() => {
+            (Some(*len), false, origin.node)
+        }
+        Some(Content::Stored { origin, len }) => {
+            match session.runtime.store.is_on_disk(origin.key) {
+                Some(on_disk) => (Some(*len), on_disk, origin.node),
+                None => (None, false, 0),
+            }
+        }
+        Some(Content::Failed(_)) | None => (None, false, 0),
     });
     Ok(described.collect())
 }

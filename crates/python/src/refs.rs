@@ -48,7 +48,7 @@ pub(crate) fn name_for_pickle(
 }
 
 /// What `__reduce__` of a reference returns: who rebuilds it, from its id and owner.
-pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, u32));
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, u64));
 
 /// A name for a value that exists or will.
 #[pyclass(frozen, weakref, module = "oxiray")]
@@ -134,7 +134,7 @@ impl ObjectRef {
 
 /// Unpickles a reference.
 #[pyfunction]
-pub(crate) fn rebuild_ref(py: Python<'_>, id: &[u8], owner: u32) -> PyResult<ObjectRef> {
+pub(crate) fn rebuild_ref(py: Python<'_>, id: &[u8], owner: u64) -> PyResult<ObjectRef> {
     let session = session::current(py)?;
     let id = ObjectId::from_slice(id)
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not the bytes of an ObjectRef"))?;

@@ -7,11 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use oxiray_sys::process::inherited_fd;
-use oxiray_wire::control::{Amount, NodeConfig, Shape, UNIT};
-use oxiray_worker::{DriverConfig, DriverSession, ObjectKey, Runtime, start_driver, start_worker};
+use oxiray_wire::control::{
+    Amount, JobConfig, LabelSelector, LabelTest, NodeConfig, Shape, Strategy, UNIT,
+};
+use oxiray_worker::{
+    DriverConfig, DriverSession, ObjectKey, Runtime, connect_driver, start_driver, start_worker,
+};
 use parking_lot::{Mutex, RwLock};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// A session, kept alive by every reference that belongs to it.
 pub(crate) struct Session {
@@ -140,8 +145,48 @@ pub(crate) fn amounts(resources: BTreeMap<String, f64>) -> PyResult<Vec<Amount>>
     Ok(amounts)
 }
 
-pub(crate) fn shape(resources: BTreeMap<String, f64>) -> PyResult<Shape> {
-    Ok(Shape { resources: amounts(resources)? })
+/// What a task or actor needs; `strategy` as `oxiray._strategy` encodes it.
+pub(crate) fn shape(
+    resources: BTreeMap<String, f64>,
+    strategy: Option<&Bound<'_, PyDict>>,
+    priority: i32,
+) -> PyResult<Shape> {
+    let mut shape = Shape { resources: amounts(resources)?, priority, ..Shape::default() };
+    let Some(dict) = strategy else {
+        return Ok(shape);
+    };
+    let flag = |name: &str| -> PyResult<bool> {
+        dict.get_item(name)?.map_or(Ok(false), |value| value.extract())
+    };
+    let selectors = |name: &str| -> PyResult<Vec<LabelSelector>> {
+        let Some(listed) = dict.get_item(name)? else { return Ok(Vec::new()) };
+        let listed: Vec<(String, String, Vec<String>)> = listed.extract()?;
+        let selector = |(key, test, values): (String, String, Vec<String>)| {
+            let test = match test.as_str() {
+                "in" => LabelTest::In,
+                "not_in" => LabelTest::NotIn,
+                "exists" => LabelTest::Exists,
+                "does_not_exist" => LabelTest::DoesNotExist,
+                other => return Err(PyValueError::new_err(format!("no test of labels: {other}"))),
+            };
+            Ok(LabelSelector { key, test: test as i32, values })
+        };
+        listed.into_iter().map(selector).collect()
+    };
+    let strategy = Strategy {
+        spread: flag("spread")?,
+        node: match dict.get_item("node")? {
+            Some(node) if !node.is_none() => node.extract()?,
+            _ => Vec::new(),
+        },
+        soft: flag("soft")?,
+        spill_on_unavailable: flag("spill_on_unavailable")?,
+        fail_on_unavailable: flag("fail_on_unavailable")?,
+        labels: selectors("labels")?,
+        soft_labels: selectors("soft_labels")?,
+    };
+    shape.strategy = (strategy != Strategy::default()).then_some(strategy);
+    Ok(shape)
 }
 
 /// Starts a node service and makes its session the current one.
@@ -165,6 +210,12 @@ pub(crate) fn start(
     store_patience_ms: u64,
     tell_spilling: bool,
 ) -> PyResult<()> {
+    let job = JobConfig {
+        sys_path: sys_path.clone(),
+        namespace: namespace.clone(),
+        log_to_driver,
+        ..JobConfig::default()
+    };
     let node = NodeConfig {
         resources: amounts(resources)?,
         object_store_memory,
@@ -179,17 +230,55 @@ pub(crate) fn start(
         spill_to,
         store_patience_ms,
         tell_spilling,
+        cluster: None,
     };
     if existing().is_some() {
         return Err(PyRuntimeError::new_err("a session is running already"));
     }
     let driver = py
-        .detach(|| start_driver(DriverConfig { program, node }))
+        .detach(|| start_driver(DriverConfig { program, node, job }))
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    begin(driver);
+    Ok(())
+}
+
+/// Makes a driver's session the current one.
+fn begin(driver: DriverSession) {
     let runtime = driver.runtime.clone();
     let session = Session::new(runtime, Some(driver));
     *PRINTING.write() = Some(session.clone());
     *CURRENT.write() = Some(session);
+}
+
+/// Connects this driver to the node service of a cluster on this machine.
+#[pyfunction]
+#[pyo3(signature = (*, socket, session_dir, sys_path, namespace, log_to_driver, entrypoint, python))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
+pub(crate) fn connect(
+    py: Python<'_>,
+    socket: &str,
+    session_dir: &str,
+    sys_path: Vec<String>,
+    namespace: String,
+    log_to_driver: bool,
+    entrypoint: String,
+    python: String,
+) -> PyResult<()> {
+    if existing().is_some() {
+        return Err(PyRuntimeError::new_err("a session is running already"));
+    }
+    let job = JobConfig {
+        sys_path,
+        namespace,
+        log_to_driver,
+        entrypoint,
+        python,
+        ..JobConfig::default()
+    };
+    let driver = py.detach(|| connect_driver(Path::new(socket), job)).map_err(|error| {
+        PyConnectionError::new_err(format!("{error} (the node service of {session_dir})"))
+    })?;
+    begin(driver);
     Ok(())
 }
 

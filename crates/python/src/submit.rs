@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oxiray_ids::FunctionId;
+use oxiray_wire::control::Shape;
 use oxiray_worker::{Content, ObjectKey, SmallBytes, Target, TaskSpec};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
@@ -167,7 +168,7 @@ pub(crate) struct RemoteCall {
     make_payload: Py<PyAny>,
     name: Arc<str>,
     num_returns: u32,
-    resources: BTreeMap<String, f64>,
+    shape: Shape,
     max_retries: i32,
     /// Positional arguments it takes at least and at most, if that is known.
     arity: Option<(usize, Option<usize>)>,
@@ -201,7 +202,7 @@ impl RemoteCall {
         let payload: Vec<u8> = self.make_payload.call0(py)?.extract(py)?;
         let function = FunctionId(xxh3_128(&payload).to_le_bytes());
         let stats = session.runtime.ship_function(function, &payload);
-        let shape = session.runtime.shape(session::shape(self.resources.clone())?);
+        let shape = session.runtime.shape(self.shape.clone());
         let known = Known { session: session.number, function, stats, shape };
         *self.known.lock() = Some(known);
         Ok(known)
@@ -211,6 +212,8 @@ impl RemoteCall {
 #[pymethods]
 impl RemoteCall {
     #[new]
+    #[pyo3(signature = (make_payload, name, num_returns, resources, max_retries, arity, bind, *, strategy, priority))]
+    #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
     fn new(
         make_payload: Py<PyAny>,
         name: &str,
@@ -219,17 +222,19 @@ impl RemoteCall {
         max_retries: i32,
         arity: Option<(usize, Option<usize>)>,
         bind: Py<PyAny>,
-    ) -> Self {
-        Self {
+        strategy: Option<Bound<'_, PyDict>>,
+        priority: i32,
+    ) -> PyResult<Self> {
+        Ok(Self {
             make_payload,
             name: name.into(),
             num_returns,
-            resources,
+            shape: session::shape(resources, strategy.as_ref(), priority)?,
             max_retries,
             arity,
             bind,
             known: Mutex::new(None),
-        }
+        })
     }
 
     #[pyo3(signature = (*args, **kwargs))]

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use oxiray_ids::{ProcessId, StoreKey};
+use oxiray_ids::{Origin, ProcessId};
 use oxiray_wire::control::Refused;
 use oxiray_wire::frame::FailureCode;
 use oxiray_worker::{Content, Look, NoRoom, ObjectKey, SmallBytes, Unseen};
@@ -194,8 +194,8 @@ fn place(
         };
         let room = runtime.allocate(len as u64, owner, interrupted)?;
         room.fill(&parts);
-        let (key, len) = room.seal();
-        Ok(Content::Stored { key, len })
+        let (origin, len) = room.seal();
+        Ok(Content::Stored { origin, len })
     });
     placed.map_err(|no_room| match (no_room, raised) {
         (_, Some(error)) => error,
@@ -217,18 +217,41 @@ fn session_ended(py: Python<'_>) -> PyErr {
     engine_error(py, FailureCode::System as u8, "the session has ended", &[])
 }
 
+/// Why a value cannot be had.
+pub(crate) enum Unread {
+    /// The node where it was has left: its owner may make it again. Else this error.
+    NodeLeft(PyErr),
+    /// For good.
+    Failed(PyErr),
+}
+
+impl From<Unread> for PyErr {
+    fn from(unread: Unread) -> Self {
+        let (Unread::NodeLeft(error) | Unread::Failed(error)) = unread;
+        error
+    }
+}
+
 /// Looks at an object of the store, wherever it is.
-pub(crate) fn look_at(py: Python<'_>, session: &Session, key: StoreKey) -> PyResult<Arc<Look>> {
+pub(crate) fn look_at(
+    py: Python<'_>,
+    session: &Session,
+    origin: Origin,
+    len: u64,
+) -> Result<Arc<Look>, Unread> {
     let mut raised = None;
-    let looked = py.detach(|| session.runtime.look_at(key, || raises_signal(&mut raised)));
+    let looked = py.detach(|| session.runtime.look_at(origin, len, || raises_signal(&mut raised)));
     looked.map(Arc::new).map_err(|unseen| match (unseen, raised) {
-        (_, Some(error)) => error,
-        (Unseen::Refused(refused), None) => refusal(py, &refused),
+        (_, Some(error)) => Unread::Failed(error),
+        (Unseen::Refused(refused), None) if refused.node_left => {
+            Unread::NodeLeft(refusal(py, &refused))
+        }
+        (Unseen::Refused(refused), None) => Unread::Failed(refusal(py, &refused)),
         (Unseen::Gone, None) => {
             let message = "it was freed, or the process that owned it has died";
-            engine_error(py, FailureCode::ObjectLost as u8, message, &[])
+            Unread::Failed(engine_error(py, FailureCode::ObjectLost as u8, message, &[]))
         }
-        (Unseen::Ended | Unseen::Interrupted, None) => session_ended(py),
+        (Unseen::Ended | Unseen::Interrupted, None) => Unread::Failed(session_ended(py)),
     })
 }
 
@@ -251,24 +274,15 @@ pub(crate) fn discard(session: &Arc<Session>, values: Vec<(Content, Vec<ObjectKe
 pub(crate) enum Source<'a> {
     /// In a message.
     Inline(&'a [u8]),
-    /// In the store, under this name.
-    Stored(StoreKey),
+    /// In the store, where it is looked at.
+    Looked(Arc<Look>),
 }
 
 /// Makes the Python value of serialised bytes.
-pub(crate) fn decode<'py>(
-    py: Python<'py>,
-    session: &Arc<Session>,
-    source: Source<'_>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let look = match source {
-        Source::Inline(_) => None,
-        Source::Stored(key) => Some(look_at(py, session, key)?),
-    };
-    let bytes = match (&source, &look) {
-        (Source::Inline(bytes), _) => bytes,
-        (_, Some(look)) => look.bytes(),
-        (_, None) => unreachable!("what is stored is looked at"),
+pub(crate) fn decode<'py>(py: Python<'py>, source: Source<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let (bytes, look) = match &source {
+        Source::Inline(bytes) => (*bytes, None),
+        Source::Looked(look) => (look.bytes(), Some(look)),
     };
     let (tag, rest) = bytes.split_first().ok_or_else(|| damaged(py))?;
     let eight = || rest.try_into().map_err(|_| damaged(py));
@@ -284,7 +298,7 @@ pub(crate) fn decode<'py>(
         }
         BYTES => PyBytes::new(py, rest).into_any(),
         PICKLE => {
-            let pickle = part(py, look.as_ref(), bytes, 1, rest.len())?;
+            let pickle = part(py, look, bytes, 1, rest.len())?;
             loads(py)?.call1((pickle, py.None()))?
         }
         PICKLE_BUFFERS => {
@@ -296,10 +310,10 @@ pub(crate) fn decode<'py>(
             let buffers = PyList::empty(py);
             for index in 0..count {
                 let (at, len) = (word(24 + 16 * index)?, word(32 + 16 * index)?);
-                buffers.append(part(py, look.as_ref(), bytes, at, len)?)?;
+                buffers.append(part(py, look, bytes, at, len)?)?;
             }
             let start = 24 + 16 * count;
-            let pickle = part(py, look.as_ref(), bytes, start, pickle_len)?;
+            let pickle = part(py, look, bytes, start, pickle_len)?;
             loads(py)?.call1((pickle, buffers))?
         }
         _ => return Err(damaged(py)),

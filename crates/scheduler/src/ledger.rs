@@ -135,6 +135,18 @@ impl Ledger {
         Some(Allocation { parts, cpus_lent: false })
     }
 
+    /// Whether `shape` fits now.
+    pub fn fits(&self, shape: &Shape) -> bool {
+        let free = |need: &Amount| {
+            self.index(&need.name).is_some_and(|index| {
+                let resource = &self.resources[index];
+                need.amount <= resource.available
+                    && resource.devices.as_ref().is_none_or(|d| d.find(need.amount).is_some())
+            })
+        };
+        shape.resources.iter().all(|need| need.amount == 0 || free(need))
+    }
+
     /// Takes everything back.
     pub fn release(&mut self, allocation: Allocation) {
         for part in allocation.parts {

@@ -24,6 +24,7 @@
 //! - **K-6** Room is waited for on behalf of an object on disk exactly while
 //!   somebody wants to look at it, and once.
 
+mod copies;
 mod ending;
 mod fetch;
 mod report;
@@ -34,7 +35,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hashbrown::HashMap;
 use oxiray_ids::{ProcessId, StoreKey};
@@ -82,6 +83,10 @@ pub trait Orders {
     fn forget(&mut self, key: StoreKey);
     /// Says a sentence to the user.
     fn tell_user(&mut self, text: String);
+    /// A copy of another node's object had to go.
+    fn copy_gone(&mut self, key: StoreKey);
+    /// An object is gone for good.
+    fn gone(&mut self, key: StoreKey);
 }
 
 /// Where an object's bytes are.
@@ -105,6 +110,8 @@ struct Entry {
     place: Place,
     /// There is a copy on disk.
     on_disk: bool,
+    /// It is itself a copy, of another node's object, and can be had again.
+    is_copy: bool,
     /// It was just brought back for somebody: not taken away before this time, or a look.
     stays_until: u64,
     /// Its memory is part of this slab, which was given back or whose process is gone.
@@ -136,6 +143,8 @@ pub struct Keeper {
     entries: HashMap<u32, Entry>,
     /// Live processes and their rows.
     rows: BTreeMap<ProcessId, u32>,
+    /// Live processes of other nodes: they own objects here, and look at none.
+    foreign: BTreeSet<ProcessId>,
     slabs: BTreeMap<u64, Slab>,
     /// Those who wait for memory, in order.
     waiting: VecDeque<Waiting>,
@@ -162,6 +171,10 @@ pub struct Keeper {
     told_stuck: bool,
     /// How long to wait for memory while nothing moves, in nanoseconds.
     patience: u64,
+    /// The node service's own row, by which it holds what other nodes read.
+    own_row: Option<u32>,
+    /// How many read each slot.
+    held: HashMap<u32, u32>,
 }
 
 impl Keeper {
@@ -174,6 +187,7 @@ impl Keeper {
             slots: Slots::default(),
             entries: HashMap::new(),
             rows: BTreeMap::new(),
+            foreign: BTreeSet::new(),
             slabs: BTreeMap::new(),
             waiting: VecDeque::new(),
             fetching: HashMap::new(),
@@ -188,6 +202,8 @@ impl Keeper {
             trimmed: 0,
             told_stuck: false,
             patience,
+            own_row: None,
+            held: HashMap::new(),
         }
     }
 
@@ -197,6 +213,16 @@ impl Keeper {
         self.table.clear_row(row, self.slots.bound());
         self.table.use_row(row);
         self.rows.insert(process, row);
+    }
+
+    /// A process of another node may own objects here from now on.
+    pub fn on_foreign(&mut self, process: ProcessId) {
+        self.foreign.insert(process);
+    }
+
+    /// Whether a process can own anything.
+    fn lives(&self, process: &ProcessId) -> bool {
+        self.rows.contains_key(process) || self.foreign.contains(process)
     }
 
     /// A process wants room for an object of `owner`.
@@ -293,13 +319,14 @@ impl Keeper {
         // When its slot's former object was looked at is none of its business.
         self.table.touch(slot, now / 1_000_000);
         let mut word = Word::new(generation, State::Writing);
-        if !self.rows.contains_key(&owner) {
+        if !self.lives(&owner) {
             // Its owner died: it goes as soon as it is complete.
             word = word.doomed();
         }
         self.table.update(slot, |_| Some(word));
         let place = Place::Memory(offset);
-        let entry = Entry { key, len, place, on_disk: false, stays_until: 0, slab: None };
+        let entry =
+            Entry { key, len, place, on_disk: false, is_copy: false, stays_until: 0, slab: None };
         self.entries.insert(slot, entry);
         Some(key)
     }
@@ -324,6 +351,7 @@ impl Keeper {
             self.spilled.forget(entry.len);
             out.forget(entry.key);
         }
+        out.gone(entry.key);
         for (to, request) in self.fetching.remove(&slot).unwrap_or_default() {
             out.fetched(to, request, Err(freed()));
         }

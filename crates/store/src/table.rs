@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head   64 bytes               how many rows are in use
-//! slots  MAX_SLOTS x 64 bytes   word | offset | len | owner, creator | touched
+//! slots  MAX_SLOTS x 64 bytes   word | offset | len | owner | touched | creator
 //! rows   MAX_ROWS x MAX_SLOTS bits: which slots a process looks at
 //! ```
 //!
@@ -253,13 +253,13 @@ impl Table {
 
     /// Who owns the object, and who made it.
     pub fn parties(&self, slot: u32) -> (ProcessId, ProcessId) {
-        let both = self.field(slot, 3).load(Ordering::Relaxed);
-        (ProcessId(both as u32), ProcessId((both >> 32) as u32))
+        let party = |index| ProcessId(self.field(slot, index).load(Ordering::Relaxed));
+        (party(3), party(5))
     }
 
     pub(crate) fn set_parties(&self, slot: u32, owner: ProcessId, creator: ProcessId) {
-        let both = u64::from(creator.0) << 32 | u64::from(owner.0);
-        self.field(slot, 3).store(both, Ordering::Relaxed);
+        self.field(slot, 3).store(owner.0, Ordering::Relaxed);
+        self.field(slot, 5).store(creator.0, Ordering::Relaxed);
     }
 
     /// When the object was last looked at, in milliseconds of the machine's clock.

@@ -2,6 +2,7 @@
 //!
 //! - [`memory`]: memory files and their shared mappings
 //! - [`futex`]: sleeping on a word of shared memory
+//! - [`eventfd`]: descriptors that become readable when somebody rings them
 //! - [`packet`]: sequenced-packet Unix sockets that carry file descriptors
 //! - [`process`]: what a process does to itself and to its children
 //! - [`termination`]: being asked to end, as something to poll
@@ -10,6 +11,7 @@
 
 pub mod clock;
 pub mod cpu;
+pub mod eventfd;
 pub mod futex;
 pub mod memory;
 pub mod packet;

@@ -129,6 +129,32 @@ impl Mapping {
         fill(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
+    /// Makes the pages of a range this process's own, with the bytes that they have
+    /// now: what others write to the file later does not show. Whoever reads them
+    /// meanwhile notices nothing.
+    pub fn keep_own(&self, file: impl AsFd, offset: usize, len: usize) -> io::Result<()> {
+        let begin = offset - offset % page_size();
+        let len = (offset + len).min(self.len).saturating_sub(begin);
+        if len == 0 {
+            return Ok(());
+        }
+        let start = self.check(begin, len, page_size());
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: the range is within our own mapping and stays mapped: the same file
+        // pages take the place of themselves, so that every pointer into it stays good.
+        unsafe {
+            mmap(start.cast(), len, ProtFlags::READ | ProtFlags::WRITE, flags, file, begin as u64)?;
+        }
+        for at in (0..len).step_by(page_size()) {
+            // SAFETY: in bounds. Writing a byte that is there makes the page our own.
+            unsafe {
+                let byte = start.add(at);
+                byte.write_volatile(byte.read_volatile());
+            }
+        }
+        Ok(())
+    }
+
     /// Gives whole pages within a range back to the system, for everyone who maps
     /// the file: they read as zero afterwards. The caller's protocol says that
     /// nobody needs those bytes.

@@ -36,6 +36,95 @@ pub struct Shape {
     /// Amounts above zero, sorted by name.
     #[prost(message, repeated, tag = "1")]
     pub resources: Vec<Amount>,
+    /// Which nodes will do; none: any.
+    #[prost(message, optional, tag = "2")]
+    pub strategy: Option<Strategy>,
+    /// Number of the node where large arguments are; 0: nowhere in particular.
+    #[prost(uint32, tag = "3")]
+    pub near: u32,
+    /// Higher goes first, within a job.
+    #[prost(sint32, tag = "4")]
+    pub priority: i32,
+}
+
+/// Which nodes will do for a task or actor.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct Strategy {
+    /// One after the other.
+    #[prost(bool, tag = "1")]
+    pub spread: bool,
+    /// This one: twenty-eight bytes, or none.
+    #[prost(bytes = "vec", tag = "2")]
+    pub node: Vec<u8>,
+    /// Another will do if that one is gone.
+    #[prost(bool, tag = "3")]
+    pub soft: bool,
+    /// Another will do if that one has no room.
+    #[prost(bool, tag = "4")]
+    pub spill_on_unavailable: bool,
+    /// It fails if that one has no room.
+    #[prost(bool, tag = "5")]
+    pub fail_on_unavailable: bool,
+    /// Only nodes with these labels.
+    #[prost(message, repeated, tag = "6")]
+    pub labels: Vec<LabelSelector>,
+    /// Rather nodes with these labels.
+    #[prost(message, repeated, tag = "7")]
+    pub soft_labels: Vec<LabelSelector>,
+}
+
+/// What to ask of a node's label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum LabelTest {
+    /// It is one of the values.
+    In = 0,
+    /// It is none of the values, or not there.
+    NotIn = 1,
+    /// It is there.
+    Exists = 2,
+    /// It is not there.
+    DoesNotExist = 3,
+}
+
+/// A condition on a node's labels.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct LabelSelector {
+    /// The label.
+    #[prost(string, tag = "1")]
+    pub key: String,
+    /// What is asked of it.
+    #[prost(enumeration = "LabelTest", tag = "2")]
+    pub test: i32,
+    /// Values, for those tests that have any.
+    #[prost(string, repeated, tag = "3")]
+    pub values: Vec<String>,
+}
+
+/// What the workers of a job must know of it.
+#[derive(Clone, PartialEq, Message)]
+pub struct JobConfig {
+    /// Four bytes; none: the node chooses.
+    #[prost(bytes = "vec", tag = "1")]
+    pub job: Vec<u8>,
+    /// `sys.path` of the driver, for modules beside its script.
+    #[prost(string, repeated, tag = "2")]
+    pub sys_path: Vec<String>,
+    /// Its namespace.
+    #[prost(string, tag = "3")]
+    pub namespace: String,
+    /// Process number of the driver.
+    #[prost(uint64, tag = "4")]
+    pub driver: u64,
+    /// Whether what workers print goes to the driver.
+    #[prost(bool, tag = "5")]
+    pub log_to_driver: bool,
+    /// What was run, in words.
+    #[prost(string, tag = "6")]
+    pub entrypoint: String,
+    /// Version of its Python, `3.11`.
+    #[prost(string, tag = "7")]
+    pub python: String,
 }
 
 /// How a node service started by a driver is to be.
@@ -80,6 +169,36 @@ pub struct NodeConfig {
     /// Whether the driver hears of spilling.
     #[prost(bool, tag = "13")]
     pub tell_spilling: bool,
+    /// The cluster it is to join; none: it is alone, and ends with its driver.
+    #[prost(message, optional, tag = "14")]
+    pub cluster: Option<ClusterConfig>,
+}
+
+/// How a node is to be a member of a cluster.
+#[derive(Clone, PartialEq, Message)]
+pub struct ClusterConfig {
+    /// Where the control service is reached: `10.0.0.1:6379`.
+    #[prost(string, tag = "1")]
+    pub control: String,
+    /// File of the cluster's tokens; empty: it is an insecure one.
+    #[prost(string, tag = "2")]
+    pub keyring: String,
+    /// The address at which other nodes reach this one; empty: that from which it
+    /// reaches the control service.
+    #[prost(string, tag = "3")]
+    pub node_ip: String,
+    /// The port at which other nodes reach this one; 0: any.
+    #[prost(uint32, tag = "4")]
+    pub port: u32,
+    /// What the node is like, by keys.
+    #[prost(map = "string, string", tag = "5")]
+    pub labels: std::collections::HashMap<String, String>,
+    /// It is on the machine of the control service.
+    #[prost(bool, tag = "6")]
+    pub is_head: bool,
+    /// Version of the workers' Python, `3.11`.
+    #[prost(string, tag = "7")]
+    pub python_version: String,
 }
 
 /// What kind of process registers.
@@ -92,6 +211,8 @@ pub enum ProcessKind {
     Worker = 1,
     /// A tool that only looks.
     Observer = 2,
+    /// A process of another node. None registers as such.
+    Foreign = 3,
 }
 
 /// First message of every connection. A worker attaches the read ends of its
@@ -107,14 +228,17 @@ pub struct Register {
     /// Only from the driver that started the node service.
     #[prost(message, optional, tag = "3")]
     pub config: Option<NodeConfig>,
+    /// From every driver.
+    #[prost(message, optional, tag = "4")]
+    pub job: Option<JobConfig>,
 }
 
 /// Answer to [`Register`], with descriptors: the bells, the arena, its table.
 #[derive(Clone, PartialEq, Message)]
 pub struct Registered {
     /// This process's number. Also its place among the bells.
-    #[prost(uint32, tag = "1")]
-    pub process: u32,
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
     /// Four bytes.
     #[prost(bytes = "vec", tag = "2")]
     pub job: Vec<u8>,
@@ -137,8 +261,14 @@ pub struct Registered {
     #[prost(string, repeated, tag = "8")]
     pub preload: Vec<String>,
     /// Process number of the driver.
-    #[prost(uint32, tag = "9")]
-    pub driver: u32,
+    #[prost(uint64, tag = "9")]
+    pub driver: u64,
+    /// Where the node is reached, if it is one of many: `10.0.0.2:40123`.
+    #[prost(string, tag = "10")]
+    pub address: String,
+    /// Where the control service is reached, if there is one.
+    #[prost(string, tag = "11")]
+    pub control: String,
 }
 
 /// "Of this shape I have asked for so many leases in all." Never falls below
@@ -166,8 +296,8 @@ pub struct Granted {
     #[prost(uint64, tag = "2")]
     pub lease: u64,
     /// The worker. A channel to it was announced before this.
-    #[prost(uint32, tag = "3")]
-    pub worker: u32,
+    #[prost(uint64, tag = "3")]
+    pub worker: u64,
     /// Devices that go with it.
     #[prost(message, repeated, tag = "4")]
     pub devices: Vec<Devices>,
@@ -185,8 +315,8 @@ pub struct Lease {
 #[derive(Clone, PartialEq, Message)]
 pub struct Peer {
     /// Process number.
-    #[prost(uint32, tag = "1")]
-    pub process: u32,
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
 }
 
 /// Nothing but its kind.
@@ -197,8 +327,8 @@ pub struct Empty {}
 #[derive(Clone, PartialEq, Message)]
 pub struct ChannelOpened {
     /// Process number of the other end.
-    #[prost(uint32, tag = "1")]
-    pub peer: u32,
+    #[prost(uint64, tag = "1")]
+    pub peer: u64,
     /// Bell of the other end.
     #[prost(uint32, tag = "2")]
     pub peer_bell: u32,
@@ -220,8 +350,8 @@ pub struct ChannelOpened {
 #[derive(Clone, PartialEq, Message)]
 pub struct ProcessDied {
     /// Process number.
-    #[prost(uint32, tag = "1")]
-    pub process: u32,
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
     /// Operating-system process id.
     #[prost(uint32, tag = "2")]
     pub pid: u32,
@@ -281,8 +411,8 @@ pub struct NamedActor {
     #[prost(bytes = "vec", tag = "5")]
     pub about: Vec<u8>,
     /// Process number of the creator.
-    #[prost(uint32, tag = "6")]
-    pub creator: u32,
+    #[prost(uint64, tag = "6")]
+    pub creator: u64,
 }
 
 /// The names of actors, of one namespace or all.
@@ -334,8 +464,8 @@ pub struct StartActor {
     #[prost(message, repeated, tag = "3")]
     pub devices: Vec<Devices>,
     /// Process number of the creator.
-    #[prost(uint32, tag = "4")]
-    pub creator: u32,
+    #[prost(uint64, tag = "4")]
+    pub creator: u64,
     /// Name of the class.
     #[prost(string, tag = "5")]
     pub class_name: String,
@@ -368,8 +498,8 @@ pub struct ActorState {
     #[prost(enumeration = "ActorPhase", tag = "2")]
     pub phase: i32,
     /// Its worker, when alive. A channel to it was announced before this.
-    #[prost(uint32, tag = "3")]
-    pub process: u32,
+    #[prost(uint64, tag = "3")]
+    pub process: u64,
     /// Why it died, in words.
     #[prost(string, tag = "4")]
     pub reason: String,
@@ -397,8 +527,8 @@ pub struct Allocate {
     #[prost(uint64, tag = "2")]
     pub size: u64,
     /// Process number of whom the object will belong to.
-    #[prost(uint32, tag = "3")]
-    pub owner: u32,
+    #[prost(uint64, tag = "3")]
+    pub owner: u64,
 }
 
 /// Answer to [`Allocate`].
@@ -430,6 +560,9 @@ pub struct Refused {
     /// Waiting for memory was of no use; otherwise the object is lost.
     #[prost(bool, tag = "3")]
     pub store_full: bool,
+    /// It was at a node that has left: its owner may make it again.
+    #[prost(bool, tag = "4")]
+    pub node_left: bool,
 }
 
 /// Asks for, or grants, memory to carve small objects from.
@@ -479,6 +612,59 @@ pub struct Stored {
     pub keys: Vec<u64>,
 }
 
+/// Wants an object of another node to be in this node's store, or says that it is.
+#[derive(Clone, PartialEq, Message)]
+pub struct PullObject {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Number of the node where it was made.
+    #[prost(uint32, tag = "2")]
+    pub node: u32,
+    /// Its name there; in an answer, its name here.
+    #[prost(uint64, tag = "3")]
+    pub key: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "4")]
+    pub len: u64,
+    /// Why it will not be, if so.
+    #[prost(message, optional, tag = "5")]
+    pub refused: Option<Refused>,
+}
+
+/// Names objects of another node's store.
+#[derive(Clone, PartialEq, Message)]
+pub struct StoredAt {
+    /// Number of the node.
+    #[prost(uint32, tag = "1")]
+    pub node: u32,
+    /// Their keys there.
+    #[prost(uint64, repeated, tag = "2")]
+    pub keys: Vec<u64>,
+}
+
+/// What a process asked for can never be.
+#[derive(Clone, PartialEq, Message)]
+pub struct Unschedulable {
+    /// As in [`SetDemand`].
+    #[prost(uint64, tag = "1")]
+    pub shape_key: u64,
+    /// Why, in words.
+    #[prost(string, tag = "2")]
+    pub reason: String,
+}
+
+/// A node is gone, with every object in its store.
+#[derive(Clone, PartialEq, Message)]
+pub struct NodeLost {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub node: u32,
+    /// Why, in words.
+    #[prost(string, tag = "2")]
+    pub reason: String,
+}
+
 /// A request is no longer waited for.
 #[derive(Clone, PartialEq, Message)]
 pub struct Withdraw {
@@ -496,6 +682,9 @@ pub enum Topic {
     /// Answered with an [`ObjectReport`] or more of every process, and one more
     /// without a process when all have answered.
     Objects = 1,
+    /// Answered with a [`TaskReport`] of every process, and one more without a process
+    /// when all have answered.
+    Tasks = 2,
 }
 
 /// Where an object's value is.
@@ -527,8 +716,8 @@ pub struct HeldObject {
     #[prost(enumeration = "WhereHeld", tag = "3")]
     pub place: i32,
     /// Process number of its owner; 0: the process itself.
-    #[prost(uint32, tag = "4")]
-    pub owner: u32,
+    #[prost(uint64, tag = "4")]
+    pub owner: u64,
     /// References of the program.
     #[prost(uint32, tag = "5")]
     pub local: u32,
@@ -562,8 +751,8 @@ pub struct ObjectReport {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// Process number; 0: all have answered.
-    #[prost(uint32, tag = "2")]
-    pub process: u32,
+    #[prost(uint64, tag = "2")]
+    pub process: u64,
     /// Operating-system process id.
     #[prost(uint32, tag = "3")]
     pub pid: u32,
@@ -587,6 +776,43 @@ pub struct Query {
     /// What about.
     #[prost(enumeration = "Topic", tag = "2")]
     pub topic: i32,
+    /// Of tasks: an id, an id of an object it returns, or a name.
+    #[prost(string, tag = "3")]
+    pub about: String,
+}
+
+/// Why a task is not done.
+#[derive(Clone, PartialEq, Message)]
+pub struct TaskReason {
+    /// Twenty-four bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: Vec<u8>,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Reads on after "it".
+    #[prost(string, tag = "3")]
+    pub text: String,
+    /// The sender's name for the shape of worker that is waited for, if one is.
+    #[prost(uint64, optional, tag = "4")]
+    pub shape_key: Option<u64>,
+}
+
+/// Why tasks of a process are not done.
+#[derive(Clone, PartialEq, Message)]
+pub struct TaskReport {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Process number; 0: all have answered.
+    #[prost(uint64, tag = "2")]
+    pub process: u64,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "3")]
+    pub pid: u32,
+    /// Those that were asked for and are known there.
+    #[prost(message, repeated, tag = "4")]
+    pub tasks: Vec<TaskReason>,
 }
 
 /// The node as a whole.
@@ -643,6 +869,12 @@ pub struct ClusterView {
     /// Bytes read back from disk so far.
     #[prost(uint64, tag = "17")]
     pub restored: u64,
+    /// All members, this node included; none: it is the only one.
+    #[prost(message, repeated, tag = "18")]
+    pub nodes: Vec<crate::cluster::NodeInfo>,
+    /// More nodes follow in another answer.
+    #[prost(bool, tag = "19")]
+    pub more: bool,
 }
 
 /// Lines that a worker printed.
@@ -660,6 +892,9 @@ pub struct Log {
     /// Without line ends.
     #[prost(string, repeated, tag = "4")]
     pub lines: Vec<String>,
+    /// Address of the machine, if it is not the driver's.
+    #[prost(string, tag = "5")]
+    pub host: String,
 }
 
 /// A sentence for the user.
@@ -676,7 +911,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -766,6 +1001,18 @@ pub mod to_node {
         /// An actor is about to end: nobody is to find it by its name any more.
         #[prost(message, tag = "26")]
         ReleaseName(Actor),
+        /// Wants an object of another node.
+        #[prost(message, tag = "27")]
+        Pull(PullObject),
+        /// Objects that others made at another node belong to this process now.
+        #[prost(message, tag = "28")]
+        OwnAt(StoredAt),
+        /// Objects of this process at another node are no longer needed.
+        #[prost(message, tag = "29")]
+        FreeAt(StoredAt),
+        /// Answer to `ReportTasks`.
+        #[prost(message, tag = "30")]
+        TaskReport(TaskReport),
     }
 }
 
@@ -775,7 +1022,7 @@ pub struct FromNode {
     /// Which message.
     #[prost(
         oneof = "from_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27"
     )]
     pub body: Option<from_node::Body>,
 }
@@ -850,6 +1097,24 @@ pub mod from_node {
         /// Answer to `ListActors`.
         #[prost(message, tag = "21")]
         ActorNames(ActorNames),
+        /// Answer to `Pull`.
+        #[prost(message, tag = "22")]
+        Pulled(PullObject),
+        /// To a worker: from now on it works for this job.
+        #[prost(message, tag = "23")]
+        JoinJob(JobConfig),
+        /// A node is gone.
+        #[prost(message, tag = "24")]
+        NodeLost(NodeLost),
+        /// What was asked for can never be.
+        #[prost(message, tag = "25")]
+        Unschedulable(Unschedulable),
+        /// Somebody asks why tasks of this process are not done.
+        #[prost(message, tag = "26")]
+        ReportTasks(Query),
+        /// Answer to `Query`.
+        #[prost(message, tag = "27")]
+        TaskReport(TaskReport),
     }
 }
 

@@ -5,7 +5,7 @@
 //! nothing in proportion to a claimed length. Encoding appends to a buffer
 //! that the caller uses again.
 
-use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, StoreKey, TaskId};
+use oxiray_ids::{ActorId, FunctionId, ObjectId, Origin, ProcessId, TaskId};
 
 mod codec;
 #[cfg(test)]
@@ -49,6 +49,8 @@ pub enum FailureCode {
     ActorCreation = 10,
     /// It was freed by `internal.free`.
     ObjectFreed = 14,
+    /// No node will do for its task.
+    Unschedulable = 12,
     /// Neither the store nor the disk has room for it.
     OutOfDisk = 16,
 }
@@ -66,6 +68,7 @@ impl FailureCode {
             ActorUnavailable,
             ObjectFreed,
             OutOfDisk,
+            Unschedulable,
             StoreFull,
             System,
             ActorCreation,
@@ -83,7 +86,7 @@ pub enum Body<'a> {
     /// Serialised, in the store.
     Stored {
         /// Its name there.
-        key: StoreKey,
+        origin: Origin,
         /// Bytes.
         len: u64,
     },
@@ -195,9 +198,19 @@ pub enum Frame<'a> {
     ActorUnreferenced(ActorId),
     /// To the owner: free this, whoever holds it.
     FreeObject(ObjectId),
+    /// Owner to a worker of another node: give back the task with this number, unless
+    /// it has begun. That worker's node service answers.
+    TakeBack(u64),
+    /// To the owner: the task with this number will not begin.
+    TakenBack(u64),
     /// Own this from now on; I hold a reference to it. Answered with `Borrowed`.
     Entrust(ObjectId, Value<'a>),
 }
+
+/// First byte of a piece of a frame too large for a ring, that more pieces follow.
+pub const PIECE: u8 = 0xfe;
+/// First byte of the last piece of a frame.
+pub const LAST_PIECE: u8 = 0xff;
 
 const TASK: u8 = 1;
 const ANSWER: u8 = 2;
@@ -217,6 +230,8 @@ const WANT_CONSTRUCTOR: u8 = 15;
 const CONSTRUCTOR: u8 = 16;
 const FREE_OBJECT: u8 = 17;
 const ENTRUST: u8 = 18;
+const TAKE_BACK: u8 = 19;
+const TAKEN_BACK: u8 = 20;
 
 impl<'a> Frame<'a> {
     /// Appends this frame to `out`.
@@ -233,6 +248,8 @@ impl<'a> Frame<'a> {
                 writer.kind_and(ENTRUST, &id.0);
                 writer.value(value);
             }
+            Frame::TakeBack(number) => writer.kind_and(TAKE_BACK, &number.to_le_bytes()),
+            Frame::TakenBack(number) => writer.kind_and(TAKEN_BACK, &number.to_le_bytes()),
             Frame::FreeObject(id) => writer.kind_and(FREE_OBJECT, &id.0),
             Frame::WantObject(id) => writer.kind_and(WANT_OBJECT, &id.0),
             Frame::Borrow(id) => writer.kind_and(BORROW, &id.0),
@@ -278,6 +295,8 @@ impl<'a> Frame<'a> {
             CONSTRUCTOR => Frame::Constructor(ActorId(reader.array()?), reader.rest()),
             FREE_OBJECT => Frame::FreeObject(ObjectId(reader.array()?)),
             ENTRUST => Frame::Entrust(ObjectId(reader.array()?), reader.value()?),
+            TAKE_BACK => Frame::TakeBack(reader.u64()?),
+            TAKEN_BACK => Frame::TakenBack(reader.u64()?),
             kind => return Err(DecodeError::UnknownKind(kind)),
         };
         reader.finish()?;
@@ -289,6 +308,21 @@ impl<'a> Frame<'a> {
 pub fn task_number(bytes: &[u8]) -> Option<u64> {
     let number = bytes.get(9..17)?;
     (bytes[0] == TASK).then(|| u64::from_le_bytes(number.try_into().expect("eight bytes")))
+}
+
+/// Gives an encoded task another claim number: only for what has one.
+pub fn renumber_task(bytes: &mut [u8], number: u64) {
+    if let Some(field) = bytes.get_mut(9..17) {
+        field.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// The number in an encoded [`Frame::TakeBack`]; `None` for any other frame.
+pub fn take_back_number(bytes: &[u8]) -> Option<u64> {
+    match *bytes {
+        [TAKE_BACK, ref number @ ..] => Some(u64::from_le_bytes(number.try_into().ok()?)),
+        _ => None,
+    }
 }
 
 impl<'a> Task<'a> {

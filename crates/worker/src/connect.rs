@@ -16,7 +16,7 @@ use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::VERSION;
 use oxiray_wire::control::{
-    Empty, NodeConfig, ProcessKind, Register, Registered, ToNode, from_node, to_node,
+    Empty, JobConfig, NodeConfig, ProcessKind, Register, Registered, ToNode, from_node, to_node,
 };
 use prost::Message;
 
@@ -62,13 +62,15 @@ pub struct DriverConfig {
     pub program: String,
     /// How it is to be.
     pub node: NodeConfig,
+    /// What its workers must know of the driver.
+    pub job: JobConfig,
 }
 
-/// A driver's session: the node service it started and the threads that listen.
+/// A driver's session: the threads that listen, and the node service if it started one.
 pub struct DriverSession {
     /// The driver's side of the engine.
     pub runtime: Arc<Runtime>,
-    child: Child,
+    child: Option<Child>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -78,19 +80,23 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
     let errors = Path::new(&config.node.session_dir).join("logs/oxirayd.err");
     let mut command = Command::new(&config.program);
     command
-        .args(["--driver-fd", &DRIVER_FD.to_string()])
+        .args(["driver", "--fd", &DRIVER_FD.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(&errors).map_or_else(|_| Stdio::null(), Stdio::from));
     let mut child = process::spawn_detached(&mut command, theirs, DRIVER_FD)
         .map_err(|error| StartError::Spawn { program: config.program.clone(), error })?;
-    let register =
-        Register { version: VERSION, kind: ProcessKind::Driver as i32, config: Some(config.node) };
+    let register = Register {
+        version: VERSION,
+        kind: ProcessKind::Driver as i32,
+        config: Some(config.node),
+        job: Some(config.job),
+    };
     match register_at(ours, register, &[], true) {
         Ok((runtime, threads)) => {
             let deadline = monotonic_ns() + WARM_WITHIN.as_nanos() as u64;
             runtime.wait_until(Some(deadline), || false, |state| state.warm);
-            Ok(DriverSession { runtime, child, threads })
+            Ok(DriverSession { runtime, child: Some(child), threads })
         }
         Err(error) => {
             let _ = child.kill();
@@ -106,10 +112,24 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
     }
 }
 
+/// Connects a driver to a node service that others started.
+pub fn connect_driver(socket: &Path, job: JobConfig) -> Result<DriverSession, StartError> {
+    let socket = packet::connect_to(socket)?;
+    let register = Register {
+        version: VERSION,
+        kind: ProcessKind::Driver as i32,
+        config: None,
+        job: Some(job),
+    };
+    let (runtime, threads) = register_at(socket, register, &[], true)?;
+    Ok(DriverSession { runtime, child: None, threads })
+}
+
 /// Connects a forked worker; `output` are the read ends of its two streams.
 pub fn start_worker(session: &Path, output: [OwnedFd; 2]) -> Result<Arc<Runtime>, StartError> {
     let socket = packet::connect_to(&session.join("node.sock"))?;
-    let register = Register { version: VERSION, kind: ProcessKind::Worker as i32, config: None };
+    let kind = ProcessKind::Worker as i32;
+    let register = Register { version: VERSION, kind, config: None, job: None };
     let (runtime, _threads) = register_at(socket, register, &output, false)?;
     Ok(runtime)
 }
@@ -156,19 +176,30 @@ fn build(
     is_driver: bool,
 ) -> Result<Runtime, StartError> {
     let bad = || StartError::Refused("it answered something else than expected".to_owned());
-    let [bells, arena, table] = <[OwnedFd; 3]>::try_from(fds).map_err(|_| bad())?;
+    let mut fds = fds.into_iter();
+    let [Some(bells), Some(arena), Some(table)] = [fds.next(), fds.next(), fds.next()] else {
+        return Err(bad());
+    };
+    let gateway = fds.next().map(Arc::new);
     let bells = Bells::map(bells)?;
     let bell = bells.bell(registered.bell);
     bell.reset();
     let identity = Identity {
         process: ProcessId(registered.process),
-        job: JobId::from_slice(&registered.job).ok_or_else(bad)?,
         node: NodeId::from_slice(&registered.node).ok_or_else(bad)?,
-        namespace: registered.namespace,
         is_driver,
         preload: registered.preload,
         session_dir: registered.session_dir,
+        address: registered.address,
+        control: registered.control,
     };
+    let job = JobConfig {
+        job: registered.job,
+        namespace: registered.namespace,
+        driver: registered.driver,
+        ..JobConfig::default()
+    };
+    let has_job = JobId::from_slice(&job.job).is_some_and(|job| !job.is_nil());
     let store = Store::map(
         arena,
         table,
@@ -177,12 +208,13 @@ fn build(
         registered.bell,
         socket.try_clone()?,
     )?;
-    let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)));
+    let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)), has_job);
     Ok(Runtime::new(
-        Io::new(socket, identity.process, bells, bell.clone(), store.clone()),
+        Io::new(socket, gateway, identity.process, bells, bell.clone(), store.clone()),
         bell,
         store,
         identity,
+        job,
         executor,
     ))
 }
@@ -192,19 +224,22 @@ impl DriverSession {
     /// logs and the node service has gone.
     pub fn stop(mut self) {
         self.runtime.leaving.store(true, Ordering::SeqCst);
+        if self.child.is_none() {
+            self.runtime.store.leave();
+        }
         self.runtime.lock().io.tell_node(to_node::Body::Stop(Empty {}));
         let end = Instant::now() + control::STOP_WITHIN;
         while !self.threads[0].is_finished() && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
         }
-        loop {
-            match self.child.try_wait() {
+        while let Some(child) = &mut self.child {
+            match child.try_wait() {
                 Ok(None) if Instant::now() < end => {
                     thread::sleep(Duration::from_millis(1));
                 }
                 Ok(None) => {
-                    let _ = self.child.kill();
-                    let _ = self.child.wait();
+                    let _ = child.kill();
+                    let _ = child.wait();
                     break;
                 }
                 _ => break,
@@ -215,6 +250,8 @@ impl DriverSession {
         for thread in self.threads {
             let _ = thread.join();
         }
-        self.runtime.store.shrink();
+        if self.child.is_some() {
+            self.runtime.store.shrink();
+        }
     }
 }

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ProcessId, StoreKey};
+use oxiray_ids::{ActorId, Origin, ProcessId, StoreKey};
 use oxiray_owner::ActorEnd;
 use oxiray_store::Miss;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
     self, ActorNames, ActorPhase, ActorState, Allocate, ClusterView, Fetch, FromNode, NamedActor,
-    ProcessDied, Query, Refused, Slab, Topic, Withdraw, from_node, to_node,
+    ProcessDied, PullObject, Query, Refused, Slab, Topic, Withdraw, from_node, to_node,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use prost::Message;
@@ -32,6 +32,8 @@ pub struct LogItem {
     pub name: String,
     /// Its process id.
     pub pid: u32,
+    /// Its machine, if it is another.
+    pub host: String,
     /// To standard error.
     pub is_error: bool,
     /// Without line ends.
@@ -94,6 +96,7 @@ impl Logs {
                     is_warning: true,
                     name: String::new(),
                     pid: 0,
+                    host: String::new(),
                     is_error: true,
                     lines: vec![format!(
                         "{dropped} lines that workers printed were not shown: this terminal did \
@@ -116,6 +119,7 @@ enum Reply {
     View(Box<ClusterView>),
     Named(NamedActor),
     Names(Vec<String>),
+    Copied(Result<StoreKey, Refused>),
 }
 
 /// Answers of the node service to questions of this process.
@@ -129,6 +133,8 @@ pub struct Replies {
 #[derive(Default)]
 struct Arrived {
     replies: HashMap<u64, Reply>,
+    /// Views of which more parts are to come.
+    views: HashMap<u64, ClusterView>,
     /// Asked by callers that were interrupted.
     abandoned: HashSet<u64>,
     closed: bool,
@@ -177,6 +183,25 @@ impl Replies {
         if !arrived.abandoned.remove(&request) {
             arrived.replies.insert(request, reply);
             self.changed.notify_all();
+        }
+    }
+
+    /// Takes in a part of a view; the last one is the answer.
+    fn add_view(&self, part: ClusterView) {
+        let (request, more) = (part.request, part.more);
+        let view = {
+            let mut arrived = self.arrived.lock();
+            match arrived.views.remove(&request) {
+                Some(mut whole) => {
+                    whole.nodes.extend(part.nodes);
+                    whole
+                }
+                None => part,
+            }
+        };
+        match more {
+            true => _ = self.arrived.lock().views.insert(request, view),
+            false => self.put(request, Reply::View(Box::new(view))),
         }
     }
 
@@ -268,8 +293,34 @@ impl Runtime {
         }
     }
 
-    /// Looks at an object of the store; brings it back from disk if it is there.
+    /// Looks at an object, wherever it is: brings it from another node if it is there.
     pub fn look_at(
+        &self,
+        origin: Origin,
+        len: u64,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Look, Unseen> {
+        if origin.node == self.store.node() {
+            return self.look_here(origin.key, interrupted);
+        }
+        loop {
+            if let Some(Ok(look)) = self.store.copy_of(origin).map(|key| self.store.look(key)) {
+                return Ok(look);
+            }
+            let Origin { node, key } = origin;
+            let wanted = PullObject { node, key: key.0, len, ..PullObject::default() };
+            let question = |request| to_node::Body::Pull(PullObject { request, ..wanted });
+            match self.ask(question, &mut interrupted) {
+                Ok(Reply::Copied(Ok(key))) => self.store.copied(origin, key),
+                Ok(Reply::Copied(Err(refused))) => return Err(Unseen::Refused(refused)),
+                Ok(_) | Err(Unanswered::Ended) => return Err(Unseen::Ended),
+                Err(Unanswered::Interrupted) => return Err(Unseen::Interrupted),
+            }
+        }
+    }
+
+    /// Looks at an object of this node's store; brings it back from disk if it is there.
+    fn look_here(
         &self,
         key: StoreKey,
         mut interrupted: impl FnMut() -> bool,
@@ -342,7 +393,10 @@ impl Runtime {
     /// The cluster as it is now; `None` if the session ended or `interrupted` said so.
     pub fn cluster_view(&self, interrupted: impl FnMut() -> bool) -> Option<ClusterView> {
         let topic = Topic::Cluster as i32;
-        match self.ask(|request| to_node::Body::Query(Query { request, topic }), interrupted) {
+        match self.ask(
+            |request| to_node::Body::Query(Query { request, topic, ..Query::default() }),
+            interrupted,
+        ) {
             Ok(Reply::View(view)) => Some(*view),
             _ => None,
         }
@@ -371,8 +425,10 @@ pub(crate) fn receive(
 pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
     process::block_signals_in_this_thread();
     let mut buffer = vec![0; packet::MAX_PACKET];
+    let mut last_words = String::new();
     while let Some((body, fds)) = receive(socket, &mut buffer) {
-        if let from_node::Body::Stopped(_) = body {
+        if let from_node::Body::Stopped(why) = body {
+            last_words = why.text;
             break;
         }
         handle(runtime, body, fds);
@@ -382,12 +438,12 @@ pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
         // A worker without its node service has no reason to be.
         process::exit_now(0);
     }
-    let reason = if expected {
-        "the session has been shut down"
-    } else {
-        "the node service (oxirayd) has ended unexpectedly"
+    let reason = match (expected, last_words.is_empty()) {
+        (true, _) => "the session has been shut down".to_owned(),
+        (false, false) => last_words,
+        (false, true) => "the node service (oxirayd) has ended unexpectedly".to_owned(),
     };
-    runtime.lock().stopped = Some(reason.to_owned());
+    runtime.lock().stopped = Some(reason);
     runtime.logs.close();
     runtime.replies.close();
     runtime.bell().ring();
@@ -412,6 +468,11 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
             runtime.store.on_slab(slab);
             return runtime.replies.put(request, Reply::Slab);
         }
+        Body::Pulled(pulled) => {
+            let answer = pulled.refused.map_or(Ok(StoreKey(pulled.key)), Err);
+            return runtime.replies.put(pulled.request, Reply::Copied(answer));
+        }
+        Body::JoinJob(config) => runtime.join_job(config),
         Body::NamedActor(found) => {
             return runtime.replies.put(found.request, Reply::Named(found));
         }
@@ -426,15 +487,15 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
             }
             return;
         }
+        Body::ReportTasks(query) => return runtime.report_tasks(&query),
         Body::ReportObjects(query) => return runtime.report_objects(query.request),
-        Body::ClusterView(view) => {
-            return runtime.replies.put(view.request, Reply::View(Box::new(view)));
-        }
+        Body::ClusterView(view) => return runtime.replies.add_view(view),
         Body::Log(log) => {
             return runtime.logs.push(LogItem {
                 is_warning: false,
                 name: log.name,
                 pid: log.pid,
+                host: log.host,
                 is_error: log.is_error,
                 lines: log.lines,
             });
@@ -444,6 +505,7 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
                 is_warning: true,
                 name: String::new(),
                 pid: 0,
+                host: String::new(),
                 is_error: true,
                 lines: vec![warning.text],
             });
@@ -478,6 +540,13 @@ fn change_state(state: &mut State, body: from_node::Body, fds: Vec<OwnedFd>) {
         Body::ProcessDied(died) => on_process_died(state, &died),
         Body::StartActor(start) => state.executor.start = Some(start),
         Body::ActorState(actor) => on_actor_state(state, actor),
+        Body::NodeLost(lost) => {
+            state.owner.on_node_lost(lost.node, &lost.reason, &mut state.io);
+        }
+        Body::Unschedulable(failed) => {
+            let shape = failed.shape_key as u32;
+            state.owner.on_unschedulable(shape, &failed.reason, &mut state.io);
+        }
         Body::Exit(_) => state.executor.exit = true,
         Body::Warm(_) => state.warm = true,
         _ => {}

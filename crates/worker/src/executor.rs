@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
 use oxiray_owner::{ObjectKey, Outbox};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
-use oxiray_wire::control::{self, StartActor, to_node};
+use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
 use oxiray_wire::frame::{Answer, Frame, Outcome, Task, Value};
 
 use crate::events::EventLog;
@@ -27,6 +27,8 @@ pub enum Work {
     Task(Execution),
     /// Become an actor.
     StartActor(StartActor),
+    /// Work for a job: its modules are found in these places.
+    JoinJob(JobConfig),
     /// Collect garbage: it may be all that keeps this process.
     Collect,
     /// Exit, for this reason.
@@ -67,6 +69,10 @@ pub struct Executor {
     pub(crate) constructor: Option<Vec<u8>>,
     /// Become this, once.
     pub(crate) start: Option<StartActor>,
+    /// Work for this job, once.
+    pub(crate) join: Option<JobConfig>,
+    /// It is known what this process works for: before that it takes no task.
+    has_job: bool,
     /// No more tasks are taken, for this reason.
     retired: Option<String>,
     /// The node wants us gone when idle.
@@ -86,13 +92,15 @@ pub struct Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(events: EventLog) -> Self {
+    pub(crate) fn new(events: EventLog, has_job: bool) -> Self {
         Self {
             queue: VecDeque::new(),
             running: None,
             thread: None,
             constructor: None,
             start: None,
+            join: None,
+            has_job,
             retired: None,
             exit: false,
             collected: false,
@@ -318,6 +326,10 @@ impl Runtime {
 }
 
 fn next_work(state: &mut State) -> Option<Work> {
+    if let Some(config) = state.executor.join.take() {
+        state.executor.has_job = true;
+        return Some(Work::JoinJob(config));
+    }
     if let Some(start) = state.executor.start.take() {
         return Some(Work::StartActor(start));
     }
@@ -328,7 +340,9 @@ fn next_work(state: &mut State) -> Option<Work> {
         }
         return state.executor.collect_once();
     }
-    while let Some(queued) = state.executor.queue.pop_front() {
+    while state.executor.has_job
+        && let Some(queued) = state.executor.queue.pop_front()
+    {
         // Its owner may have taken it back.
         if !state.io.take(queued.peer, queued.number) {
             continue;

@@ -11,18 +11,15 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
-use oxiray_ids::{ActorId, ProcessId, StoreKey};
+use oxiray_ids::{ActorId, Origin, ProcessId};
 use oxiray_owner::{ObjectKey, Outbox};
 use oxiray_sys::{cpu, packet};
 use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
-use oxiray_wire::frame::{self, Frame};
+use oxiray_wire::frame::{self, Frame, LAST_PIECE, PIECE};
 use prost::Message;
 
 use crate::store::Store;
 
-/// First byte of a piece that more pieces follow, and of the last piece.
-const PIECE: u8 = 0xfe;
-const LAST_PIECE: u8 = 0xff;
 const PIECE_BYTES: usize = 64 * 1024;
 const _: () = assert!(PIECE_BYTES < MAX_FRAME);
 
@@ -74,6 +71,8 @@ impl Inbox {
 /// The channels and the control connection of this process.
 pub struct Io {
     control: OwnedFd,
+    /// Wakes the node service for what goes to other nodes.
+    gateway: Option<Arc<OwnedFd>>,
     bells: Bells,
     bell: Bell,
     process: ProcessId,
@@ -86,6 +85,8 @@ pub struct Io {
     scratch: Vec<u8>,
     shapes: Vec<Shape>,
     freed: Vec<u64>,
+    /// Keys at other nodes.
+    freed_elsewhere: HashMap<u32, Vec<u64>, RandomState>,
     pub(crate) store: Arc<Store>,
     /// Whether this process takes turns with those it calls.
     takes_turns: bool,
@@ -103,6 +104,7 @@ pub struct Io {
 impl Io {
     pub(crate) fn new(
         control: OwnedFd,
+        gateway: Option<Arc<OwnedFd>>,
         process: ProcessId,
         bells: Bells,
         bell: Bell,
@@ -110,6 +112,7 @@ impl Io {
     ) -> Self {
         Self {
             control,
+            gateway,
             bells,
             bell,
             process,
@@ -121,6 +124,7 @@ impl Io {
             scratch: Vec::new(),
             shapes: Vec::new(),
             freed: Vec::new(),
+            freed_elsewhere: HashMap::default(),
             takes_turns: false,
             ready: Vec::new(),
             constructors: HashMap::default(),
@@ -135,6 +139,10 @@ impl Io {
         // What users can make large is bounded where it enters.
         assert!(packet.len() <= packet::MAX_PACKET, "a control message larger than a packet");
         let _ = packet::send(&self.control, &packet, &[]);
+    }
+
+    fn is_elsewhere(&self, peer: ProcessId) -> bool {
+        peer.node() != self.process.node()
     }
 
     /// The actor is dead before its worker asked.
@@ -158,11 +166,15 @@ impl Io {
     }
 
     pub(crate) fn open(&mut self, opened: &ChannelOpened, file: OwnedFd) {
-        let bell = self.bells.bell(opened.peer_bell);
+        let peer = ProcessId(opened.peer);
+        let mut bell = self.bells.bell(opened.peer_bell);
+        if let Some(gateway) = self.gateway.as_ref().filter(|_| self.is_elsewhere(peer)) {
+            // The node service is the other end, and sleeps among its sockets.
+            bell = bell.woken_by(gateway.clone());
+        }
         let Ok(link) = Link::map(file, opened.side as usize & 1, bell, opened.peer_index) else {
             return;
         };
-        let peer = ProcessId(opened.peer);
         self.peers.entry(peer).or_default().link = Some(link);
         self.by_bit.entry(opened.index).or_default().push(peer);
         self.flush(peer);
@@ -297,12 +309,12 @@ impl Io {
 
     /// How many peers are to be woken, and extents to be given back.
     pub(crate) fn outgoing(&self) -> usize {
-        self.unwoken.len() + self.freed.len()
+        self.unwoken.len() + self.freed.len() + self.freed_elsewhere.len()
     }
 
     /// Whether somebody is to be woken or told.
     pub(crate) fn has_unwoken(&self) -> bool {
-        !self.unwoken.is_empty() || !self.freed.is_empty() || !self.loopback.is_empty()
+        self.outgoing() > 0 || !self.loopback.is_empty()
     }
 
     /// Wakes every peer that was written to, and passes on what was freed.
@@ -328,6 +340,12 @@ impl Io {
                 self.tell_node(to_node::Body::Free(control::Stored { keys: chunk.to_vec() }));
             }
         }
+        for (node, keys) in std::mem::take(&mut self.freed_elsewhere) {
+            for chunk in keys.chunks(4096) {
+                let keys = chunk.to_vec();
+                self.tell_node(to_node::Body::FreeAt(control::StoredAt { node, keys }));
+            }
+        }
     }
 }
 
@@ -346,7 +364,12 @@ impl Outbox for Io {
 
     fn take_back(&mut self, peer: ProcessId, number: u64) -> bool {
         let link = self.peers.get(&peer).and_then(|state| state.link.as_ref());
-        link.is_some_and(|link| link.take_back(number))
+        let taken = link.is_some_and(|link| link.take_back(number));
+        if !taken && self.is_elsewhere(peer) {
+            // It may be on its way, or wait there.
+            self.send(peer, &Frame::TakeBack(number));
+        }
+        taken
     }
 
     fn send(&mut self, peer: ProcessId, frame: &Frame<'_>) {
@@ -367,12 +390,27 @@ impl Outbox for Io {
         self.tell_node(to_node::Body::ReturnLease(control::Lease { lease }));
     }
 
-    fn take_stored(&mut self, key: StoreKey) {
-        self.store.take_up(key);
+    fn near_shape(&mut self, shape: u32, node: u32) {
+        let near = Shape { near: node, ..self.shapes[shape as usize].clone() };
+        self.shapes.push(near);
     }
 
-    fn free_stored(&mut self, key: StoreKey) {
-        if self.store.free(key) {
+    fn take_stored(&mut self, origin: Origin) {
+        let Origin { node, key } = origin;
+        match node == self.process.node() {
+            true => self.store.take_up(key),
+            false => {
+                let keys = vec![key.0];
+                self.tell_node(to_node::Body::OwnAt(control::StoredAt { node, keys }));
+            }
+        }
+    }
+
+    fn free_stored(&mut self, origin: Origin) {
+        let Origin { node, key } = origin;
+        if node != self.process.node() {
+            self.freed_elsewhere.entry(node).or_default().push(key.0);
+        } else if self.store.free(key) {
             self.freed.push(key.0);
         }
     }

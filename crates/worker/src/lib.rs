@@ -23,7 +23,9 @@ mod report;
 pub mod runtime;
 pub mod store;
 
-pub use connect::{DriverConfig, DriverSession, StartError, start_driver, start_worker};
+pub use connect::{
+    DriverConfig, DriverSession, StartError, connect_driver, start_driver, start_worker,
+};
 pub use control::{LogItem, NoRoom, Unseen};
 pub use executor::{Execution, Work};
 pub use runtime::{Identity, Runtime, State, Waited};

@@ -1,10 +1,14 @@
 //! Tells the node service what this process holds, when somebody asks.
 
 use hashbrown::HashSet;
+use oxiray_ids::{ObjectId, TaskId};
 use oxiray_owner::Content;
 use oxiray_owner::report::Holding;
+use oxiray_owner::why::Reason;
 use oxiray_store::State as StoreState;
-use oxiray_wire::control::{HeldObject, ObjectReport, WhereHeld, to_node};
+use oxiray_wire::control::{
+    HeldObject, ObjectReport, Query, TaskReason, TaskReport, WhereHeld, to_node,
+};
 
 use crate::runtime::Runtime;
 use crate::store::Store;
@@ -14,15 +18,42 @@ const IN_ONE_PACKET: usize = 300;
 /// Bytes that may be said of where an object was created.
 const LONGEST_CALL_SITE: usize = 200;
 
+/// Tasks that one process says something of.
+const MOST_TASKS: usize = 20;
+
 impl Runtime {
+    /// Answers why tasks of this process are not done.
+    pub(crate) fn report_tasks(&self, query: &Query) {
+        let about = query.about.as_str();
+        let object = ObjectId::from_hex(about).map(|object| object.task());
+        let task = TaskId::from_hex(about).or(object);
+        let wanted = |id: TaskId, name: &str| match task {
+            Some(task) => id == task,
+            None => name == about,
+        };
+        let state = &mut *self.lock();
+        let described = |reason: Reason| TaskReason {
+            id: reason.id.0.to_vec(),
+            name: shortened(&reason.name),
+            text: shortened(&reason.text),
+            shape_key: reason.shape.map(u64::from),
+        };
+        let reasons = state.owner.reasons(MOST_TASKS, wanted);
+        let tasks = reasons.into_iter().map(described).collect();
+        let report = TaskReport { request: query.request, tasks, ..TaskReport::default() };
+        state.io.tell_node(to_node::Body::TaskReport(report));
+    }
+
     /// Answers question `request` with everything that this process holds.
     pub(crate) fn report_objects(&self, request: u64) {
         let state = &mut *self.lock();
         let mut held: Vec<HeldObject> = Vec::new();
         let mut named = HashSet::new();
         for holding in state.owner.report() {
-            if let Some(Content::Stored { key, .. }) = holding.content {
-                named.insert(key.slot());
+            if let Some(Content::Stored { origin, .. }) = holding.content
+                && origin.node == self.identity.process.node()
+            {
+                named.insert(origin.key.slot());
             }
             held.push(described(&holding, &self.store));
         }
@@ -67,7 +98,12 @@ fn described(holding: &Holding<'_>, store: &Store) -> HeldObject {
             object.set_place(WhereHeld::Process);
             object.size = bytes.len() as u64;
         }
-        Some(Content::Stored { key, len }) => {
+        Some(Content::Stored { origin, len }) if origin.node != store.node() => {
+            object.size = *len;
+            object.set_place(WhereHeld::Memory);
+        }
+        Some(Content::Stored { origin, len }) => {
+            let key = &origin.key;
             object.size = *len;
             object.key = Some(key.0);
             object.pinned = store.is_looked_at(key.slot());
@@ -79,4 +115,10 @@ fn described(holding: &Holding<'_>, store: &Store) -> HeldObject {
         }
     }
     object
+}
+
+/// Words that leave room in a packet for others.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 2000;
+    text[..text.floor_char_boundary(MOST)].to_owned()
 }

@@ -16,9 +16,9 @@ use oxiray_owner::{Content, ObjectKey, Owner, TaskSpec};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
-use oxiray_wire::control::{self, Shape, to_node};
+use oxiray_wire::control::{self, JobConfig, Shape, to_node};
 use oxiray_wire::frame::{Frame, RefName, task_number};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use smallvec::SmallVec;
 
 use crate::control::{Logs, Replies};
@@ -44,18 +44,18 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 pub struct Identity {
     /// Its number.
     pub process: ProcessId,
-    /// Its job.
-    pub job: JobId,
     /// Its node.
     pub node: NodeId,
     /// Directory of the session.
     pub session_dir: String,
-    /// Namespace of the driver.
-    pub namespace: String,
     /// Whether it is a driver.
     pub is_driver: bool,
     /// Modules to import while idle.
     pub preload: Vec<String>,
+    /// Where the node is reached, if it is one of many.
+    pub address: String,
+    /// Where the control service is reached, if there is one.
+    pub control: String,
 }
 
 /// How a wait ended.
@@ -104,7 +104,10 @@ pub struct Runtime {
     pub store: Arc<Store>,
     /// Who this process is.
     pub identity: Identity,
+    /// What this process works for. A worker hears of it before its first task.
+    job: RwLock<JobConfig>,
     counter: AtomicU64,
+    actors: AtomicU32,
     /// Changes whenever a thread of the user submits or waits.
     pub(crate) activity: AtomicU32,
     /// Threads that wait and so read frames.
@@ -192,6 +195,9 @@ impl State {
             Frame::Constructor(_, task) => self.executor.constructor = Some(task.to_vec()),
             Frame::ActorUnreferenced(_) => self.executor.unreferenced = true,
             Frame::FreeObject(id) => owner.on_free(id, io),
+            Frame::TakenBack(number) => owner.on_taken_back(peer, number, io),
+            // For the node services between us.
+            Frame::TakeBack(_) => {}
             Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, io),
             Frame::Task(_) => {}
         }
@@ -212,6 +218,7 @@ impl Runtime {
         bell: Bell,
         store: Arc<Store>,
         identity: Identity,
+        job: JobConfig,
         executor: Executor,
     ) -> Self {
         Self {
@@ -233,7 +240,9 @@ impl Runtime {
             bell,
             store,
             identity,
+            job: RwLock::new(job),
             counter: AtomicU64::new(1),
+            actors: AtomicU32::new(1),
             activity: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             pump: PumpBed::default(),
@@ -256,14 +265,30 @@ impl Runtime {
     /// An id for a new task of ours; of `actor` if it is a call.
     pub fn next_task_id(&self, actor: Option<ActorId>) -> TaskId {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
-        let Identity { job, process, .. } = self.identity;
-        TaskId::new(actor.unwrap_or_else(|| ActorId::home(job, process)), process, counter)
+        let process = self.identity.process;
+        TaskId::new(actor.unwrap_or_else(|| ActorId::home(self.job(), process)), process, counter)
+    }
+
+    /// The job of this process; nil for a worker that has none yet.
+    pub fn job(&self) -> JobId {
+        JobId::from_slice(&self.job.read().job).unwrap_or(JobId::NIL)
+    }
+
+    /// What is known of the job of this process.
+    pub fn job_config(&self) -> JobConfig {
+        self.job.read().clone()
+    }
+
+    /// This process works for a job from now on.
+    pub(crate) fn join_job(&self, config: JobConfig) {
+        *self.job.write() = config.clone();
+        self.lock().executor.join = Some(config);
     }
 
     /// An id for a new actor of ours.
     pub fn next_actor_id(&self) -> ActorId {
-        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
-        ActorId::new(self.identity.job, self.identity.process, counter)
+        let counter = self.actors.fetch_add(1, Ordering::Relaxed);
+        ActorId::new(self.job(), self.identity.process, counter)
     }
 
     /// An id for a value that is put.

@@ -6,10 +6,10 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
-use oxiray_ids::{ProcessId, StoreKey};
+use oxiray_ids::{Origin, ProcessId, StoreKey};
 use oxiray_store::{Carver, Extent, Miss, SlabGrant, State, Table};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::memory::{Mapping, PrivateMapping};
@@ -29,6 +29,9 @@ const ASK_AGAIN: u64 = 1_000_000_000;
 /// Garbage is collected for the sake of memory at most this often.
 const COLLECT_EVERY: u64 = 1_000_000_000;
 
+/// Names of copies that are remembered.
+const MOST_COPIES: usize = 10_000;
+
 /// A process's part of the store. Outlives the session while anyone looks at an object.
 pub struct Store {
     arena: Mapping,
@@ -47,8 +50,12 @@ pub struct Store {
     /// Which parts of the arena this process has mapped pages for.
     mapped: copy::Mapped,
     node: OwnedFd,
+    /// Names of copies of other nodes' objects, as far as we have asked.
+    copies: Mutex<HashMap<Origin, StoreKey>>,
     /// A forked child inherits this, and must not touch it.
     pid: u32,
+    /// This process has left the node.
+    left: AtomicBool,
 }
 
 impl Store {
@@ -73,12 +80,33 @@ impl Store {
             collected: AtomicU64::new(0),
             mapped: copy::Mapped::new(size),
             node,
+            copies: Mutex::default(),
             pid: std::process::id(),
+            left: AtomicBool::new(false),
         }))
     }
 
+    /// Number of the node whose store this is.
+    pub fn node(&self) -> u32 {
+        self.process.node()
+    }
+
+    /// Notes under which name this store has a copy of another node's object.
+    pub(crate) fn copied(&self, origin: Origin, key: StoreKey) {
+        let mut copies = self.copies.lock();
+        // Names of objects that are gone: to ask again costs little.
+        if copies.len() >= MOST_COPIES {
+            copies.clear();
+        }
+        copies.insert(origin, key);
+    }
+
+    pub(crate) fn copy_of(&self, origin: Origin) -> Option<StoreKey> {
+        self.copies.lock().get(&origin).copied()
+    }
+
     fn is_ours(&self) -> bool {
-        self.pid == std::process::id()
+        self.pid == std::process::id() && !self.left.load(Ordering::SeqCst)
     }
 
     fn tell_node(&self, body: to_node::Body) {
@@ -197,6 +225,18 @@ impl Store {
             .is_ok()
     }
 
+    /// This process leaves a node that lives on: what it still looks at it keeps for
+    /// itself, because its place in the table will be another's.
+    pub(crate) fn leave(&self) {
+        let looks = self.looks.lock();
+        self.left.store(true, Ordering::SeqCst);
+        for extent in looks.keys().map(|slot| self.table.extent(*slot)) {
+            let (offset, len) = (extent.offset as usize, extent.len as usize);
+            // Without memory for that, what it sees may change: there is nobody to tell.
+            let _ = self.arena.keep_own(&self.file, offset, len);
+        }
+    }
+
     /// The session is over, and no other process has the arena: gives back all
     /// memory but that of objects which are still looked at.
     pub(crate) fn shrink(&self) {
@@ -278,7 +318,10 @@ impl Drop for Look {
         *count -= 1;
         if *count == 0 {
             looks.remove(&self.slot);
-            self.store.unpin(self.slot);
+            // It may have left just now.
+            if self.store.is_ours() {
+                self.store.unpin(self.slot);
+            }
         }
     }
 }
@@ -304,9 +347,9 @@ impl Room {
     }
 
     /// All bytes are there: the object's name and length.
-    pub fn seal(mut self) -> (StoreKey, u64) {
+    pub fn seal(mut self) -> (Origin, u64) {
         self.finish();
-        (self.key, self.extent.len)
+        (Origin { node: self.store.node(), key: self.key }, self.extent.len)
     }
 
     fn finish(&mut self) {

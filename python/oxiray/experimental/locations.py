@@ -40,12 +40,19 @@ def _described(
     refs: list[_native.ObjectRef], timeout: float | None
 ) -> dict[_native.ObjectRef, dict[str, Any]]:
     found = _native.locations(refs, timeout=timeout)
-    here = _native.context()["node_id"].hex() if refs else ""
+    nodes = _nodes_by_number() if refs else {}
     return {
         ref: {
-            "node_ids": [] if size is None else [here],
+            "node_ids": [] if size is None or node not in nodes else [nodes[node]],
             "object_size": size,
             "did_spill": on_disk,
         }
-        for ref, (size, on_disk) in zip(refs, found, strict=True)
+        for ref, (size, on_disk, node) in zip(refs, found, strict=True)
     }
+
+
+def _nodes_by_number() -> dict[int, str]:
+    context = _native.context()
+    here = {context["node_number"]: context["node_id"].hex()}
+    members = _native.cluster_view()["nodes"] if context["node_number"] else []
+    return here | {node["number"]: node["id"].hex() for node in members}

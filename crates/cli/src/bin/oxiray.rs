@@ -1,6 +1,8 @@
-//! The tool that people use: what runs, and what waits.
+//! The tool that people use: clusters to start and stop, what runs, and what waits.
 
 use clap::{Parser, Subcommand};
+use oxiray_cli::commands::{start, stop, token};
+use oxiray_cli::{memory, status, why};
 
 /// Oxiray: Ray Core's Python API on a Rust engine.
 #[derive(Parser)]
@@ -12,15 +14,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the sessions that run: resources, workers, actors, and what waits and why.
-    Status,
+    /// Start a cluster on this machine, or let this machine join one.
+    Start(Box<start::Options>),
+    /// Stop what was started on this machine.
+    Stop(stop::Options),
+    /// Show the clusters and sessions that run: resources, actors, and what waits and why.
+    Status(status::Options),
     /// Show what holds memory: every object, its size, where it is and which references hold it.
-    Memory(oxiray_cli::memory::Options),
+    Memory(memory::Options),
+    /// Explain why a task is not done.
+    Why(why::Options),
+    /// Show the token by which other machines join the cluster of this one, or change it.
+    Token(token::Options),
 }
 
 fn main() -> std::process::ExitCode {
     match Arguments::parse().command {
-        Command::Status => oxiray_cli::status::run(),
-        Command::Memory(options) => oxiray_cli::memory::run(&options),
+        Command::Start(options) => start::run(&options),
+        Command::Stop(options) => stop::run(&options),
+        Command::Status(options) => status::run(&options),
+        Command::Memory(options) => memory::run(&options),
+        Command::Why(options) => why::run(&options),
+        Command::Token(options) => token::run(&options),
     }
 }

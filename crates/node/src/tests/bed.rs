@@ -2,16 +2,17 @@
 
 use std::collections::VecDeque;
 
-use oxiray_ids::{NodeId, ProcessId, StoreKey};
+use oxiray_ids::{JobId, NodeId, ProcessId, StoreKey};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
+use oxiray_wire::cluster::{BetweenNodes, to_control};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
-    Actor, ActorCreated, ActorState, Amount, CreateActor, NamedActor, ProcessDied, ProcessKind,
-    SetDemand, Shape, UNIT, to_node,
+    Actor, ActorCreated, ActorState, Amount, CreateActor, JobConfig, NamedActor, ProcessDied,
+    ProcessKind, SetDemand, Shape, UNIT, to_node,
 };
 
-use crate::event::{Endpoint, Event, Outbox, Setup};
+use crate::event::{AdmitError, Endpoint, Event, Outbox, Setup, Transfer};
 use crate::node::Node;
 
 pub(super) const DRIVER: ProcessId = ProcessId(1);
@@ -21,7 +22,7 @@ pub(super) const SECOND: u64 = 1000 * MILLISECOND;
 pub(super) fn shape(amounts: &[(&str, u64)]) -> Shape {
     let some = amounts.iter().filter(|(_, amount)| *amount > 0);
     let amount = |&(name, units): &(&str, u64)| Amount { name: name.into(), amount: units * UNIT };
-    Shape { resources: some.map(amount).collect() }
+    Shape { resources: some.map(amount).collect(), ..Shape::default() }
 }
 
 pub(super) fn cpus(count: u64) -> Shape {
@@ -45,7 +46,7 @@ pub(super) struct Bed {
     pub(super) now: u64,
     pub(super) starting: usize,
     pub(super) killed: Vec<ProcessId>,
-    pub(super) channels: Vec<(u32, u32)>,
+    pub(super) channels: Vec<(u64, u64)>,
     pub(super) shut_down: Option<bool>,
     sent: VecDeque<(ProcessId, Body)>,
 }
@@ -81,6 +82,24 @@ impl Outbox for Asked {
     fn restore(&mut self, _key: StoreKey, _extent: Extent) {}
     fn forget_copy(&mut self, _key: StoreKey) {}
     fn tell_user(&mut self, _text: String) {}
+    fn tell_peer(&mut self, node: u32, message: BetweenNodes) {
+        unreachable!("there is no node {node} to tell {message:?}");
+    }
+    fn tell_control(&mut self, body: to_control::Body) {
+        unreachable!("there is nobody to tell {body:?}");
+    }
+    fn close_channel(&mut self, _local: ProcessId, foreign: ProcessId) {
+        unreachable!("{foreign} is of another node");
+    }
+    fn transfer(&mut self, transfer: Transfer) {
+        unreachable!("{transfer:?}");
+    }
+    fn lend(&mut self, _grant: u64, _extent: Extent) {
+        unreachable!("nobody borrows");
+    }
+    fn end_lending(&mut self, _grant: u64) {
+        unreachable!("nobody borrows");
+    }
     fn shut_down(&mut self, asked: bool) {
         self.shut_down = Some(asked);
     }
@@ -103,6 +122,8 @@ impl Bed {
             node: NodeId([7; 28]),
             host: "here".into(),
             pid: 1,
+            job: Some(JobId([1; 4])),
+            member: None,
         };
         let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
         let node = Node::new(setup, table);
@@ -115,7 +136,7 @@ impl Bed {
             shut_down: None,
             sent: VecDeque::new(),
         };
-        assert_eq!(bed.node.admit(ProcessKind::Driver, 1000).unwrap().process, DRIVER);
+        assert_eq!(bed.admit(ProcessKind::Driver).unwrap(), DRIVER);
         bed.event(Event::Tick);
         bed
     }
@@ -125,6 +146,12 @@ impl Bed {
         let mut bed = Self::new(cpu_count, prestart);
         bed.workers_arrive();
         bed
+    }
+
+    /// Lets a process register.
+    pub(super) fn admit(&mut self, kind: ProcessKind) -> Result<ProcessId, AdmitError> {
+        let admitted = self.node.admit(kind, 1000, JobConfig::default());
+        admitted.map(|admitted| admitted.process)
     }
 
     pub(super) fn event(&mut self, event: Event) {
@@ -150,9 +177,9 @@ impl Bed {
 
     pub(super) fn worker_arrives(&mut self) -> Option<ProcessId> {
         self.starting = self.starting.checked_sub(1)?;
-        let admitted = self.node.admit(ProcessKind::Worker, 2000).unwrap();
-        self.event(Event::Ready(admitted.process));
-        Some(admitted.process)
+        let worker = self.admit(ProcessKind::Worker).unwrap();
+        self.event(Event::Ready(worker));
+        Some(worker)
     }
 
     pub(super) fn workers_arrive(&mut self) {

@@ -15,20 +15,20 @@ use crate::process::Role;
 enum Step {
     Arrive,
     StartsFail,
-    Demand { from: u32, key: u64, shape: usize, total: u64 },
-    Return { from: u32, lease: u64 },
-    Block { from: u32, blocked: bool },
-    Connect { from: u32, to: u32 },
-    Create { from: u32, actor: u8, shape: usize, held: usize },
+    Demand { from: u64, key: u64, shape: usize, total: u64 },
+    Return { from: u64, lease: u64 },
+    Block { from: u64, blocked: bool },
+    Connect { from: u64, to: u64 },
+    Create { from: u64, actor: u8, shape: usize, held: usize },
     Created { actor: u8, error: bool },
-    Watch { from: u32, actor: u8 },
-    Kill { from: u32, actor: u8 },
-    Exiting { from: u32 },
-    End { process: u32 },
-    OutOfMemory { process: u32 },
-    Observe { from: u32 },
-    Allocate { from: u32, size: u64 },
-    Free { from: u32, key: u64 },
+    Watch { from: u64, actor: u8 },
+    Kill { from: u64, actor: u8 },
+    Exiting { from: u64 },
+    End { process: u64 },
+    OutOfMemory { process: u64 },
+    Observe { from: u64 },
+    Allocate { from: u64, size: u64 },
+    Free { from: u64, key: u64 },
     Tick { milliseconds: u64 },
 }
 
@@ -36,7 +36,7 @@ const SHAPES: [&[(&str, u64)]; 6] =
     [&[], &[("CPU", 1)], &[("CPU", 2)], &[("CPU", 1), ("GPU", 1)], &[("mine", 1)], &[("CPU", 99)]];
 
 fn step() -> impl Strategy<Value = Step> {
-    let from = || 1..12u32;
+    let from = || 1..12u64;
     let actor = || 1..8u8;
     let pick = || 0..SHAPES.len();
     prop_oneof![
@@ -53,8 +53,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (from(), actor()).prop_map(|(from, actor)| Step::Watch { from, actor }),
         2 => (from(), actor()).prop_map(|(from, actor)| Step::Kill { from, actor }),
         1 => from().prop_map(|from| Step::Exiting { from }),
-        3 => (2..12u32).prop_map(|process| Step::End { process }),
-        1 => (2..12u32).prop_map(|process| Step::OutOfMemory { process }),
+        3 => (2..12u64).prop_map(|process| Step::End { process }),
+        1 => (2..12u64).prop_map(|process| Step::OutOfMemory { process }),
         1 => from().prop_map(|from| Step::Observe { from }),
         1 => (from(), 0..600_000u64).prop_map(|(from, size)| Step::Allocate { from, size }),
         1 => (from(), 0..100u64).prop_map(|(from, key)| Step::Free { from, key }),
@@ -104,7 +104,7 @@ fn take(bed: &mut Bed, step: Step) {
         }
         Step::Observe { from } => {
             if bed.node.processes.len() < 12 {
-                let observer = bed.node.admit(ProcessKind::Observer, 3000).unwrap().process;
+                let observer = bed.admit(ProcessKind::Observer).unwrap();
                 bed.event(Event::Ready(observer));
                 bed.say(observer, to_node::Body::Query(Query::default()));
                 let round = Query { topic: 1, ..Query::default() };
@@ -117,7 +117,7 @@ fn take(bed: &mut Bed, step: Step) {
             }
         }
         Step::Allocate { from, size } => {
-            let owner = 1 + size as u32 % 12;
+            let owner = 1 + size % 12;
             bed.say(ProcessId(from), to_node::Body::Allocate(Allocate { request: 1, size, owner }));
         }
         Step::Free { from, key } => {

@@ -22,7 +22,7 @@ fn ending(outcome: Outcome, contains: &[usize]) -> Ending {
 
 impl World {
     /// Submits a task and has a worker begin it: that worker.
-    pub(super) fn start(&mut self, giver: u32, order: &Order) -> u32 {
+    pub(super) fn start(&mut self, giver: u64, order: &Order) -> u64 {
         let idle = self.net.node.idle.clone();
         self.submit(giver, order);
         assert!(self.net.node.grant(0), "a worker is idle");
@@ -35,7 +35,7 @@ impl World {
         worker
     }
 
-    fn content_at(&self, process: u32, place: usize) -> Option<Content> {
+    fn content_at(&self, process: u64, place: usize) -> Option<Content> {
         let process = &self.processes[&process];
         process.owner.content(process.at(place)?).cloned()
     }

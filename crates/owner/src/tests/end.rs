@@ -11,13 +11,13 @@ impl World {
     pub(super) fn deliver_all(&mut self) {
         loop {
             let full = self.net.channels.iter().filter(|(_, frames)| !frames.is_empty());
-            let mut channels: Vec<(u32, u32)> = full.map(|(ends, _)| *ends).collect();
+            let mut channels: Vec<(u64, u64)> = full.map(|(ends, _)| *ends).collect();
             if channels.iter().any(|ends| !self.is_slow(*ends)) {
                 channels.retain(|ends| !self.is_slow(*ends));
             } else {
                 channels.truncate(1);
             }
-            let mail: Vec<u32> =
+            let mail: Vec<u64> =
                 self.net.node.mail.iter().filter(|(_, m)| !m.is_empty()).map(|(k, _)| *k).collect();
             if channels.is_empty() && mail.is_empty() {
                 return;
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    fn drain_if_alive(&mut self, from: u32, to: u32) {
+    fn drain_if_alive(&mut self, from: u64, to: u64) {
         match self.processes.contains_key(&to) {
             true => self.drain(from, to),
             false => drop(self.net.channels.remove(&(from, to))),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use oxiray_ids::{ActorId, ObjectId, ProcessId, StoreKey, TaskId};
+use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Frame};
 
 use super::node::Node;
@@ -12,25 +12,25 @@ use crate::owner::Outbox;
 /// Everything between processes.
 #[derive(Default)]
 pub(super) struct Net {
-    pub(super) channels: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
+    pub(super) channels: BTreeMap<(u64, u64), VecDeque<Vec<u8>>>,
     /// Tasks that were offered and neither taken nor taken back.
     pub(super) claims: BTreeSet<u64>,
     numbers: u64,
     pub(super) node: Node,
-    pub(super) dead: BTreeSet<u32>,
+    pub(super) dead: BTreeSet<u64>,
     /// Objects of the store, and whether they were freed.
     pub(super) extents: BTreeMap<u64, bool>,
     /// Whose failure a task's returns may be.
     pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
     /// The last call that a caller pushed to an actor.
-    pub(super) pushed: BTreeMap<(u32, ActorId), u64>,
+    pub(super) pushed: BTreeMap<(u64, ActorId), u64>,
 }
 
 /// The world as one process sees it.
 pub(super) struct Side<'a> {
     pub(super) net: &'a mut Net,
-    pub(super) from: u32,
+    pub(super) from: u64,
 }
 
 impl Outbox for Side<'_> {
@@ -74,17 +74,18 @@ impl Outbox for Side<'_> {
         self.net.node.returned(lease, self.from);
     }
 
-    fn take_stored(&mut self, key: StoreKey) {
-        assert_eq!(
-            self.net.extents.get(&key.0),
-            Some(&false),
-            "{key:?} is taken up before its end"
-        );
+    fn near_shape(&mut self, _shape: u32, node: u32) {
+        unreachable!("all of this world is one node, not {node}");
     }
 
-    fn free_stored(&mut self, key: StoreKey) {
-        let freed = self.net.extents.insert(key.0, true);
-        assert_eq!(freed, Some(false), "{key:?} is freed once");
+    fn take_stored(&mut self, origin: Origin) {
+        let freed = self.net.extents.get(&origin.key.0);
+        assert_eq!(freed, Some(&false), "{origin:?} is taken up before its end");
+    }
+
+    fn free_stored(&mut self, origin: Origin) {
+        let freed = self.net.extents.insert(origin.key.0, true);
+        assert_eq!(freed, Some(false), "{origin:?} is freed once");
     }
 
     fn object_ready(&mut self, key: ObjectKey) {

@@ -9,15 +9,15 @@ pub(super) enum Mail {
     Granted {
         shape: u32,
         lease: u64,
-        worker: u32,
+        worker: u64,
     },
     Reclaim,
-    Died(u32),
-    Alive(ActorId, u32),
+    Died(u64),
+    Alive(ActorId, u64),
     /// With the process it was at.
-    Restarting(ActorId, u32),
+    Restarting(ActorId, u64),
     /// With the process it was at.
-    Dead(ActorId, Option<u32>),
+    Dead(ActorId, Option<u64>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,40 +30,40 @@ enum Phase {
 
 struct Actor {
     phase: Phase,
-    process: Option<u32>,
-    watchers: BTreeSet<u32>,
+    process: Option<u64>,
+    watchers: BTreeSet<u64>,
 }
 
 #[derive(Default)]
 pub(super) struct Node {
     /// Of each process and shape: leases requested and granted.
-    pub(super) demand: BTreeMap<(u32, u32), (u64, u64)>,
-    pub(super) idle: Vec<u32>,
+    pub(super) demand: BTreeMap<(u64, u32), (u64, u64)>,
+    pub(super) idle: Vec<u64>,
     /// Owner and worker.
-    pub(super) leases: BTreeMap<u64, (u32, u32)>,
+    pub(super) leases: BTreeMap<u64, (u64, u64)>,
     /// Leases that ended with their worker, which the owner may not know yet.
     ended: BTreeSet<u64>,
     next_lease: u64,
-    pub(super) mail: BTreeMap<u32, VecDeque<Mail>>,
-    dead: BTreeSet<u32>,
+    pub(super) mail: BTreeMap<u64, VecDeque<Mail>>,
+    dead: BTreeSet<u64>,
     /// Who was told of which death.
-    told: BTreeSet<(u32, u32)>,
+    told: BTreeSet<(u64, u64)>,
     actors: BTreeMap<ActorId, Actor>,
     /// How often an actor may be started again, and its constructor.
     pub(super) restarts: BTreeMap<ActorId, i32>,
     constructors: BTreeMap<ActorId, Vec<u8>>,
-    pub(super) to_kill: Vec<u32>,
-    pub(super) to_start: Vec<(ActorId, u32, Vec<u8>)>,
+    pub(super) to_kill: Vec<u64>,
+    pub(super) to_start: Vec<(ActorId, u64, Vec<u8>)>,
 }
 
 impl Node {
-    fn post(&mut self, to: u32, mail: Mail) {
+    fn post(&mut self, to: u64, mail: Mail) {
         self.mail.entry(to).or_default().push_back(mail);
     }
 
     /// Grants a lease, if somebody wants one and there is a worker: to the `turn`th.
     pub(super) fn grant(&mut self, turn: usize) -> bool {
-        let wanting: Vec<(u32, u32)> = self
+        let wanting: Vec<(u64, u32)> = self
             .demand
             .iter()
             .filter(|(_, (requested, granted))| requested > granted)
@@ -86,7 +86,7 @@ impl Node {
         true
     }
 
-    pub(super) fn returned(&mut self, lease: u64, by: u32) {
+    pub(super) fn returned(&mut self, lease: u64, by: u64) {
         match self.leases.remove(&lease) {
             Some((owner, worker)) => {
                 assert_eq!(owner, by);
@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    pub(super) fn reclaim(&mut self, from: u32) {
+    pub(super) fn reclaim(&mut self, from: u64) {
         self.post(from, Mail::Reclaim);
     }
 
@@ -108,7 +108,7 @@ impl Node {
         })
     }
 
-    pub(super) fn create(&mut self, id: ActorId, creator: u32, constructor: Vec<u8>) {
+    pub(super) fn create(&mut self, id: ActorId, creator: u64, constructor: Vec<u8>) {
         let actor = self.actor(id);
         assert!(actor.phase == Phase::Unknown, "an actor is made once");
         actor.phase = Phase::Pending;
@@ -118,7 +118,7 @@ impl Node {
     }
 
     /// Starts an actor again, if it may be.
-    fn restart(&mut self, id: ActorId, dead: u32) -> bool {
+    fn restart(&mut self, id: ActorId, dead: u64) -> bool {
         let (creator, left) = (creator_of(id), self.restarts.get(&id).copied().unwrap_or(0));
         if left == 0 || self.dead.contains(&creator) {
             return false;
@@ -134,11 +134,11 @@ impl Node {
         true
     }
 
-    pub(super) fn placed(&mut self, id: ActorId, process: u32) {
+    pub(super) fn placed(&mut self, id: ActorId, process: u64) {
         self.actor(id).process = Some(process);
     }
 
-    pub(super) fn watch(&mut self, id: ActorId, watcher: u32) {
+    pub(super) fn watch(&mut self, id: ActorId, watcher: u64) {
         let never = self.dead.contains(&creator_of(id));
         let actor = self.actor(id);
         actor.watchers.insert(watcher);
@@ -193,14 +193,14 @@ impl Node {
     }
 
     /// Also said to one that was not there then, when it wants to talk to the dead.
-    pub(super) fn tell_of_death(&mut self, to: u32, dead: u32) {
+    pub(super) fn tell_of_death(&mut self, to: u64, dead: u64) {
         if self.told.insert((to, dead)) {
             self.post(to, Mail::Died(dead));
         }
     }
 
     /// A process is gone, or went as it was `meant` to; `others` are told.
-    pub(super) fn bury(&mut self, dead: u32, meant: bool, others: impl Iterator<Item = u32>) {
+    pub(super) fn bury(&mut self, dead: u64, meant: bool, others: impl Iterator<Item = u64>) {
         self.dead.insert(dead);
         let here = |actor: &Actor| actor.process == Some(dead) && actor.phase != Phase::Dead;
         let ended: Vec<ActorId> =
@@ -221,7 +221,7 @@ impl Node {
         self.idle.retain(|worker| *worker != dead);
         self.demand.retain(|(owner, _), _| *owner != dead);
         self.mail.remove(&dead);
-        let over = |_: &u64, lease: &mut (u32, u32)| lease.0 == dead || lease.1 == dead;
+        let over = |_: &u64, lease: &mut (u64, u64)| lease.0 == dead || lease.1 == dead;
         for (lease, (_, worker)) in self.leases.extract_if(.., over) {
             if worker == dead {
                 self.ended.insert(lease);
@@ -236,6 +236,6 @@ impl Node {
 }
 
 /// The process that makes an actor is part of its id.
-fn creator_of(id: ActorId) -> u32 {
-    u32::from_le_bytes(id.0[8..12].try_into().expect("four bytes"))
+fn creator_of(id: ActorId) -> u64 {
+    id.creator().0
 }

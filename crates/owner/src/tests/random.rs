@@ -102,15 +102,15 @@ fn step(actors: u32, deaths: u32) -> impl Strategy<Value = Step> {
 }
 
 /// One of the processes that can do something; of all, if none can.
-fn choose(world: &World, place: usize, can: impl Fn(&Process) -> bool) -> u32 {
+fn choose(world: &World, place: usize, can: impl Fn(&Process) -> bool) -> u64 {
     let able = world.processes.iter().filter(|(_, process)| can(process));
-    let able: Vec<u32> = able.map(|(number, _)| *number).collect();
+    let able: Vec<u64> = able.map(|(number, _)| *number).collect();
     let all = world.processes.keys().copied();
     let from = if able.is_empty() { all.collect() } else { able };
     from[place % from.len()]
 }
 
-fn deliver(world: &mut World, place: usize, may: impl Fn(&World, (u32, u32)) -> bool) {
+fn deliver(world: &mut World, place: usize, may: impl Fn(&World, (u64, u64)) -> bool) {
     let full = world.net.channels.iter().filter(|(_, frames)| !frames.is_empty());
     let full: Vec<_> = full.map(|(ends, _)| *ends).filter(|ends| may(world, *ends)).collect();
     if let Some((from, to)) = full.get(place % full.len().max(1)) {

@@ -1,6 +1,8 @@
 //! What programs do: put, submit, call, read, drop.
 
-use oxiray_ids::{ActorId, FunctionId, JobId, ObjectId, PUT_INDEX, ProcessId, StoreKey, TaskId};
+use oxiray_ids::{
+    ActorId, FunctionId, JobId, ObjectId, Origin, PUT_INDEX, ProcessId, StoreKey, TaskId,
+};
 
 use super::net::Side;
 use super::world::{Process, World, value_of};
@@ -107,11 +109,11 @@ impl World {
         }
         let key = StoreKey(self.net.extents.len() as u64);
         self.net.extents.insert(key.0, false);
-        Content::Stored { key, len: 1 }
+        Content::Stored { origin: Origin { node: 0, key }, len: 1 }
     }
 
     /// Puts a value, for `owner` to own.
-    pub(super) fn put(&mut self, process: u32, owner: u32, contains: &[usize], stored: bool) {
+    pub(super) fn put(&mut self, process: u64, owner: u64, contains: &[usize], stored: bool) {
         let putting = self.processes.get_mut(&process).expect("alive");
         let home = ActorId::home(JOB, ProcessId(process));
         let id = TaskId::new(home, ProcessId(process), putting.next()).object(PUT_INDEX);
@@ -126,7 +128,7 @@ impl World {
     }
 
     /// Frees a value that others may hold: what it contains may go with it.
-    pub(super) fn free_value(&mut self, process: u32, place: usize) {
+    pub(super) fn free_value(&mut self, process: u64, place: usize) {
         let key = self.processes[&process].at(place);
         let id = key.map(|key| self.processes[&process].owner.id_of(key));
         let (Some(key), Some(id)) = (key, id.filter(|id| !is_handle(*id))) else { return };
@@ -134,7 +136,7 @@ impl World {
         self.with(process, |process, out| process.owner.free_value(key, out));
     }
 
-    pub(super) fn submit(&mut self, process: u32, order: &Order) {
+    pub(super) fn submit(&mut self, process: u64, order: &Order) {
         let submitting = self.processes.get_mut(&process).expect("alive");
         let home = ActorId::home(JOB, ProcessId(process));
         let id = TaskId::new(home, ProcessId(process), submitting.next());
@@ -147,12 +149,12 @@ impl World {
         });
     }
 
-    pub(super) fn create_actor(&mut self, process: u32, order: &Order) {
+    pub(super) fn create_actor(&mut self, process: u64, order: &Order) {
         let mut order = order.clone();
         order.returns = 0;
         let mut arguments = Vec::new();
         let handle = self.with(process, |process, out| {
-            let actor = ActorId::new(JOB, ProcessId(out.from), process.next());
+            let actor = ActorId::new(JOB, ProcessId(out.from), process.next() as u32);
             let id = TaskId::new(actor, ProcessId(out.from), process.next());
             let target = Target::Constructor { actor, class: FunctionId([2; 16]) };
             let handle = process.owner.new_actor(actor, false);
@@ -172,7 +174,7 @@ impl World {
     }
 
     /// Calls the actor whose handle is at `place` or after it.
-    pub(super) fn call(&mut self, process: u32, place: usize, order: &Order) {
+    pub(super) fn call(&mut self, process: u64, place: usize, order: &Order) {
         let order = order.clone();
         self.with(process, |process, out| {
             let count = process.refs.len();
@@ -188,7 +190,7 @@ impl World {
         });
     }
 
-    pub(super) fn drop_ref(&mut self, process: u32, place: usize) {
+    pub(super) fn drop_ref(&mut self, process: u64, place: usize) {
         self.with(process, |process, out| {
             if !process.refs.is_empty() {
                 let key = process.refs.swap_remove(place % process.refs.len());
@@ -198,7 +200,7 @@ impl World {
         self.obey_node();
     }
 
-    pub(super) fn want(&mut self, process: u32, place: usize) {
+    pub(super) fn want(&mut self, process: u64, place: usize) {
         self.with(process, |process, out| {
             if let Some(key) = process.at(place).filter(|key| !is_handle(process.owner.id_of(*key)))
             {
@@ -208,7 +210,7 @@ impl World {
     }
 
     /// Reads a value: brings out one of the references in it.
-    pub(super) fn read(&mut self, process: u32, place: usize, inner: usize) {
+    pub(super) fn read(&mut self, process: u64, place: usize, inner: usize) {
         self.with(process, |process, out| {
             let Some(outer) = process.at(place) else { return };
             let contained = process.owner.contained(outer);

@@ -24,7 +24,7 @@ impl Ending {
 
 impl World {
     /// Reads an argument of the running task.
-    pub(super) fn take_argument(&mut self, process: u32, place: usize) {
+    pub(super) fn take_argument(&mut self, process: u64, place: usize) {
         self.with(process, |process, out| {
             let Some(running) = &process.running else { return };
             if !running.held.is_empty() {
@@ -34,7 +34,7 @@ impl World {
     }
 
     /// An idle process takes its next task; an actor without handles ends.
-    pub(super) fn begin_next(&mut self, process: u32) {
+    pub(super) fn begin_next(&mut self, process: u64) {
         let state = self.processes.get_mut(&process).expect("alive");
         if state.running.is_some() {
             return;
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    pub(super) fn begin(&mut self, process: u32, queued: Queued, constructs: Option<ActorId>) {
+    pub(super) fn begin(&mut self, process: u64, queued: Queued, constructs: Option<ActorId>) {
         self.with(process, |process, _| {
             let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else { unreachable!() };
             let contained = task.values.iter().flat_map(|value| value.contained.iter());
@@ -70,10 +70,10 @@ impl World {
         });
     }
 
-    pub(super) fn block(&mut self, process: u32) {
+    pub(super) fn block(&mut self, process: u64) {
         self.with(process, |process, out| {
             let (Some(running), None) = (&process.running, &process.blocked) else { return };
-            let mut told: Vec<u32> = process.queue.iter().map(|queued| queued.giver).collect();
+            let mut told: Vec<u64> = process.queue.iter().map(|queued| queued.giver).collect();
             told.push(running.giver);
             told.sort_unstable();
             told.dedup();
@@ -82,7 +82,7 @@ impl World {
         });
     }
 
-    pub(super) fn unblock(&mut self, process: u32) {
+    pub(super) fn unblock(&mut self, process: u64) {
         self.with(process, |process, out| {
             for peer in process.blocked.take().unwrap_or_default() {
                 out.send(ProcessId(peer), &Frame::Unblocked);
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// The running task ends, as `worker::executor` does it.
-    pub(super) fn answer(&mut self, process: u32, ending: &Ending) {
+    pub(super) fn answer(&mut self, process: u64, ending: &Ending) {
         self.unblock(process);
         let state = self.processes.get_mut(&process).expect("alive");
         let Some(running) = state.running.take() else { return };

@@ -10,13 +10,13 @@ use super::node::Mail;
 use crate::object::{Content, ObjectKey};
 use crate::owner::Owner;
 
-pub(super) const DRIVER: u32 = 0;
+pub(super) const DRIVER: u64 = 0;
 pub(super) const SHAPES: u32 = 2;
 pub(super) const FUNCTIONS: u32 = 2;
 
 /// A task that a process runs.
 pub(super) struct Running {
-    pub(super) giver: u32,
+    pub(super) giver: u64,
     pub(super) token: u64,
     pub(super) id: TaskId,
     pub(super) num_returns: u32,
@@ -25,7 +25,7 @@ pub(super) struct Running {
 }
 
 pub(super) struct Queued {
-    pub(super) giver: u32,
+    pub(super) giver: u64,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Process {
     pub(super) queue: VecDeque<Queued>,
     pub(super) running: Option<Running>,
     /// Whom it told that it sleeps.
-    pub(super) blocked: Option<Vec<u32>>,
+    pub(super) blocked: Option<Vec<u64>>,
     pub(super) actor: Option<ActorId>,
     pub(super) unreferenced: bool,
     pub(super) counter: u64,
@@ -48,12 +48,12 @@ pub(super) struct Process {
 
 #[derive(Default)]
 pub(super) struct World {
-    pub(super) processes: BTreeMap<u32, Process>,
+    pub(super) processes: BTreeMap<u64, Process>,
     pub(super) net: Net,
     pub(super) now: u64,
     /// Which channels are slow: see [`World::is_slow`].
     pub(super) slow: u32,
-    next_process: u32,
+    next_process: u64,
     /// What each value contains.
     contains: BTreeMap<ObjectId, Vec<ObjectId>>,
     /// What a process knew when it died, and what that contains: whoever had
@@ -72,7 +72,7 @@ impl World {
         world
     }
 
-    pub(super) fn spawn(&mut self) -> u32 {
+    pub(super) fn spawn(&mut self) -> u64 {
         let number = self.next_process;
         self.next_process += 1;
         let mut owner = Owner::new(ProcessId(number));
@@ -102,7 +102,7 @@ impl World {
     /// Lets a process do something, then checks everything.
     pub(super) fn with<R>(
         &mut self,
-        process: u32,
+        process: u64,
         act: impl FnOnce(&mut Process, &mut Side<'_>) -> R,
     ) -> R {
         let acting = self.processes.get_mut(&process).expect("alive");
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// Delivers the next frame of a channel.
-    pub(super) fn deliver(&mut self, from: u32, to: u32) {
+    pub(super) fn deliver(&mut self, from: u64, to: u64) {
         let channel = self.net.channels.get_mut(&(from, to));
         let Some(bytes) = channel.and_then(VecDeque::pop_front) else { return };
         let peer = ProcessId(from);
@@ -155,29 +155,30 @@ impl World {
                 | Frame::Function(..)
                 | Frame::WantConstructor(_)
                 | Frame::Constructor(..) => unreachable!("not of the owner"),
+                Frame::TakeBack(_) | Frame::TakenBack(_) => unreachable!("all is one node"),
             }
         });
         self.obey_node();
     }
 
     /// Frames of a slow channel come when nothing else is on its way, or seldom.
-    pub(super) fn is_slow(&self, (from, to): (u32, u32)) -> bool {
+    pub(super) fn is_slow(&self, (from, to): (u64, u64)) -> bool {
         self.slow >> ((5 * from + to) % 32) & 1 == 1
     }
 
-    pub(super) fn drain(&mut self, from: u32, to: u32) {
+    pub(super) fn drain(&mut self, from: u64, to: u64) {
         while self.net.channels.get(&(from, to)).is_some_and(|channel| !channel.is_empty()) {
             self.deliver(from, to);
         }
     }
 
     /// Ends a process, and the actors that it made.
-    pub(super) fn kill(&mut self, number: u32) {
+    pub(super) fn kill(&mut self, number: u64) {
         self.end_process(number, false);
     }
 
     /// Ends a process; an actor that goes as it was `meant` to is not started again.
-    pub(super) fn end_process(&mut self, number: u32, meant: bool) {
+    pub(super) fn end_process(&mut self, number: u64, meant: bool) {
         let Some(process) = self.processes.remove(&number) else { return };
         let known: Vec<ObjectId> =
             process.owner.objects.iter().map(|(_, object)| object.id).collect();
@@ -288,7 +289,7 @@ fn check_content(id: ObjectId, content: &Content) {
 
 /// Mail is read in order, like everything that comes down one way.
 impl World {
-    pub(super) fn read_mail(&mut self, process: u32) {
+    pub(super) fn read_mail(&mut self, process: u64) {
         let Some(mail) = self.net.node.mail.get_mut(&process).and_then(VecDeque::pop_front) else {
             return;
         };

@@ -7,7 +7,7 @@ use super::*;
 
 fn shape(amounts: &[(&str, u64)]) -> Shape {
     let amount = |&(name, amount): &(&str, u64)| Amount { name: name.into(), amount };
-    Shape { resources: amounts.iter().map(amount).collect() }
+    Shape { resources: amounts.iter().map(amount).collect(), ..Shape::default() }
 }
 
 fn ledger(amounts: &[(&str, u64)]) -> Ledger {

@@ -17,10 +17,11 @@ impl Keeper {
         now: u64,
         out: &mut impl Orders,
     ) {
-        let Some(row) = self.rows.remove(&process) else {
-            return;
-        };
-        self.table.clear_row(row, self.slots.bound());
+        match self.rows.remove(&process) {
+            Some(row) => self.table.clear_row(row, self.slots.bound()),
+            None if self.foreign.remove(&process) => {}
+            None => return,
+        }
         self.waiting.retain(|waiting| {
             waiting.from != process || matches!(waiting.purpose, super::Purpose::Restore(_))
         });
@@ -37,7 +38,7 @@ impl Keeper {
                 self.table.update(slot, |word: Word| Some(word.doomed().with(State::Sealed)));
             }
             // Among what was in its slabs may be objects of owners that died before it.
-            let orphaned = !self.rows.contains_key(&owner);
+            let orphaned = !self.lives(&owner);
             if orphaned || unfinished {
                 self.table.doom(entry.key);
             } else if forgotten {

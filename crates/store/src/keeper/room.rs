@@ -98,9 +98,9 @@ impl Keeper {
         let mut bytes = 0;
         let wanted = size.max(BATCH_BYTES.min(self.arena.size() / 8));
         let disk_works = self.disk_trouble.as_ref().is_none_or(|(_, until)| now >= *until);
-        for (slot, on_disk) in candidates {
-            if on_disk {
-                if self.take_away(slot) && self.arena.fits(size) {
+        for (slot, elsewhere) in candidates {
+            if elsewhere {
+                if self.take_away(slot, out) && self.arena.fits(size) {
                     self.progress = now;
                     return Room::Made;
                 }
@@ -125,15 +125,18 @@ impl Keeper {
         Room::Coming
     }
 
-    /// Objects in memory that might go, and whether they are on disk, too. Those
-    /// cost nothing; after them, what was looked at the longest ago.
+    /// Objects in memory that might go, and whether they are on disk or at another
+    /// node, too. Those cost nothing; after them, what was looked at the longest ago.
     fn candidates(&self, now: u64) -> Vec<(u32, bool)> {
         let in_memory = self.entries.iter().filter(|(slot, entry)| {
             matches!(entry.place, Place::Memory(_)) && !self.is_to_stay(**slot, entry, now)
         });
         // Read once: processes touch objects meanwhile, and a sort must not see it.
         let mut keys: Vec<(bool, u64, u32)> = in_memory
-            .map(|(&slot, entry)| (!entry.on_disk, self.table.touched(slot), slot))
+            .map(|(&slot, entry)| {
+                let elsewhere = entry.on_disk || entry.is_copy;
+                (!elsewhere, self.table.touched(slot), slot)
+            })
             .collect();
         keys.sort_unstable();
         keys.into_iter().map(|(fresh, _, slot)| (slot, !fresh)).collect()
@@ -143,12 +146,15 @@ impl Keeper {
         self.table.begin_to_leave(slot, self.rows.values().copied())
     }
 
-    /// Takes an object out of memory that is also on disk.
-    fn take_away(&mut self, slot: u32) -> bool {
+    /// Takes an object out of memory that is also elsewhere.
+    fn take_away(&mut self, slot: u32, out: &mut impl Orders) -> bool {
         if !self.begin_to_leave(slot) {
             return false;
         }
-        self.is_away(slot);
+        match self.entries[&slot].is_copy {
+            true => self.drop_copy(slot, out),
+            false => self.is_away(slot),
+        }
         true
     }
 

@@ -73,7 +73,7 @@ impl Keeper {
         }
         for slot in self.take_over_slab(offset) {
             // Its owner may have died, or freed it, while nobody looked after it.
-            if !self.rows.contains_key(&self.table.parties(slot).0) {
+            if !self.lives(&self.table.parties(slot).0) {
                 self.table.update(slot, |word: Word| Some(word.doomed()));
             }
             self.reclaim(slot, now, out);
@@ -142,6 +142,7 @@ impl Keeper {
             len: extent.len,
             place,
             on_disk: false,
+            is_copy: false,
             stays_until: 0,
             slab: Some(offset),
         };

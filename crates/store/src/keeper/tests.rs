@@ -36,6 +36,7 @@ enum Order {
     Restore(StoreKey, Extent),
     Forget(StoreKey),
     Tell(String),
+    CopyGone(StoreKey),
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +74,13 @@ impl Orders for Record {
     fn tell_user(&mut self, text: String) {
         self.0.push(Order::Tell(text));
     }
+
+    fn copy_gone(&mut self, key: StoreKey) {
+        self.0.push(Order::CopyGone(key));
+    }
+
+    // What tests see of it is that memory, slots and disk are empty.
+    fn gone(&mut self, _key: StoreKey) {}
 }
 
 /// Nothing is left: no memory, no slot, no copy on disk, nobody who waits.

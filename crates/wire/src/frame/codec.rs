@@ -1,6 +1,6 @@
 //! Reading and writing the fields of frames.
 
-use oxiray_ids::{ObjectId, ProcessId, StoreKey};
+use oxiray_ids::{ObjectId, Origin, ProcessId, StoreKey};
 
 use super::{Body, FailureCode, RefName, Value};
 
@@ -74,7 +74,7 @@ impl Writer<'_> {
         self.count(names.len());
         for name in names {
             self.raw(&name.id.0);
-            self.u32(name.owner.0);
+            self.u64(name.owner.0);
         }
     }
 
@@ -84,9 +84,10 @@ impl Writer<'_> {
                 self.u8(INLINE);
                 self.bytes(bytes);
             }
-            Body::Stored { key, len } => {
+            Body::Stored { origin, len } => {
                 self.u8(STORED);
-                self.u64(key.0);
+                self.u32(origin.node);
+                self.u64(origin.key.0);
                 self.u64(len);
             }
             Body::Failed { code, message, data } => {
@@ -155,15 +156,18 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn names(&mut self) -> Result<Vec<RefName>, DecodeError> {
-        self.list(ObjectId::LEN + 4, |reader| {
-            Ok(RefName { id: ObjectId(reader.array()?), owner: ProcessId(reader.u32()?) })
+        self.list(ObjectId::LEN + 8, |reader| {
+            Ok(RefName { id: ObjectId(reader.array()?), owner: ProcessId(reader.u64()?) })
         })
     }
 
     pub(super) fn value(&mut self) -> Result<Value<'a>, DecodeError> {
         let body = match self.u8()? {
             INLINE => Body::Inline(self.bytes()?),
-            STORED => Body::Stored { key: StoreKey(self.u64()?), len: self.u64()? },
+            STORED => {
+                let origin = Origin { node: self.u32()?, key: StoreKey(self.u64()?) };
+                Body::Stored { origin, len: self.u64()? }
+            }
             FAILED => {
                 let code = self.u8()?;
                 Body::Failed {

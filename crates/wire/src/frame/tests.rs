@@ -1,6 +1,6 @@
 //! Frames go both ways, and random bytes never do harm.
 
-use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
+use oxiray_ids::{ActorId, FunctionId, ObjectId, Origin, ProcessId, StoreKey, TaskId};
 use proptest::prelude::*;
 
 use super::*;
@@ -10,7 +10,7 @@ fn object_id() -> impl Strategy<Value = ObjectId> {
 }
 
 fn names() -> impl Strategy<Value = Vec<RefName>> {
-    let name = (object_id(), any::<u32>());
+    let name = (object_id(), any::<u64>());
     prop::collection::vec(
         name.prop_map(|(id, owner)| RefName { id, owner: ProcessId(owner) }),
         0..4,
@@ -20,14 +20,14 @@ fn names() -> impl Strategy<Value = Vec<RefName>> {
 #[derive(Debug, Clone)]
 enum OwnedBody {
     Inline(Vec<u8>),
-    Stored(u64, u64),
+    Stored(u32, u64, u64),
     Failed(String, Vec<u8>),
 }
 
 fn body() -> impl Strategy<Value = OwnedBody> {
     prop_oneof![
         any::<Vec<u8>>().prop_map(OwnedBody::Inline),
-        any::<(u64, u64)>().prop_map(|(key, len)| OwnedBody::Stored(key, len)),
+        any::<(u32, u64, u64)>().prop_map(|(node, key, len)| OwnedBody::Stored(node, key, len)),
         any::<(String, Vec<u8>)>().prop_map(|(text, data)| OwnedBody::Failed(text, data)),
     ]
 }
@@ -36,7 +36,10 @@ impl OwnedBody {
     fn as_body(&self) -> Body<'_> {
         match self {
             OwnedBody::Inline(bytes) => Body::Inline(bytes),
-            OwnedBody::Stored(key, len) => Body::Stored { key: StoreKey(*key), len: *len },
+            OwnedBody::Stored(node, key, len) => {
+                let origin = Origin { node: *node, key: StoreKey(*key) };
+                Body::Stored { origin, len: *len }
+            }
             OwnedBody::Failed(message, data) => {
                 Body::Failed { code: FailureCode::WorkerCrashed, message, data }
             }
@@ -89,6 +92,8 @@ proptest! {
         round_trip(Frame::SettledReturns(token));
         round_trip(Frame::WantFunction(FunctionId([7; 16])));
         round_trip(Frame::Function(FunctionId([7; 16]), &payload));
+        round_trip(Frame::TakeBack(token));
+        round_trip(Frame::TakenBack(token));
         round_trip(Frame::Blocked);
         round_trip(Frame::Unblocked);
         round_trip(Frame::ActorUnreferenced(ActorId([3; 16])));
@@ -102,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_behind_a_true_kind_never_panic(kind in 0u8..20, mut bytes: Vec<u8>) {
+    fn random_bytes_behind_a_true_kind_never_panic(kind in 0u8..24, mut bytes: Vec<u8>) {
         bytes.insert(0, kind);
         let _ = Frame::decode(&bytes);
     }

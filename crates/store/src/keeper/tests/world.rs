@@ -124,7 +124,7 @@ pub(super) struct World {
     now: u64,
     memory: Memory,
     processes: Vec<Process>,
-    next_process: u32,
+    next_process: u64,
     free_rows: Vec<u32>,
     next_row: u32,
     known: Vec<Known>,

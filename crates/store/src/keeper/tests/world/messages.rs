@@ -64,6 +64,7 @@ impl World {
                     assert!(self.disk.remove(&key), "K-5: {key:?}");
                     continue;
                 }
+                Order::CopyGone(key) => panic!("{key:?} is no copy"),
                 Order::Tell(_) => continue,
             };
             let to = self.processes.iter_mut().find(|process| process.id == to);

@@ -1,0 +1,41 @@
+//! Which Python the workers are.
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use crate::commands::refuse;
+
+const SCRIPT: &str = "import sys; print('%d.%d' % sys.version_info[:2]); import oxiray";
+
+/// An interpreter that has the package.
+pub(super) struct Interpreter {
+    pub(super) program: String,
+    /// `3.11`.
+    pub(super) version: String,
+}
+
+impl Interpreter {
+    /// The one that runs `oxiray`, which says so in the environment; else `python3`.
+    pub(super) fn find() -> io::Result<Self> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let program = variable("OXIRAY_PYTHON").unwrap_or_else(|| "python3".into());
+        if let Some(version) = variable("OXIRAY_PYTHON_VERSION") {
+            return Ok(Self { program, version });
+        }
+        let output = Command::new(&program).args(["-c", SCRIPT]).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| {
+            io::Error::other(format!(
+                "cannot run {program}: {error}; set OXIRAY_PYTHON to a Python that has oxiray"
+            ))
+        })?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let last = errors.trim().lines().last().unwrap_or_default();
+            return refuse(format!(
+                "{program} cannot import oxiray ({last}); set OXIRAY_PYTHON to a Python that can"
+            ));
+        }
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(Self { program, version })
+    }
+}

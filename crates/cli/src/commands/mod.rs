@@ -1,0 +1,40 @@
+//! The commands of `oxiray` that start, stop and ask clusters.
+//!
+//! - [`start`]: `oxiray start`: the control service and the node service of this machine
+//! - [`stop`]: `oxiray stop`
+//! - [`token`]: `oxiray token`: the cluster's secret
+//!
+//! Inside:
+//!
+//! - `started`: the files by which nodes of this machine are found
+//! - `process`: processes that outlive the command which started them
+//! - `offer`: what a node has to offer, by its arguments and by the machine
+//! - `home`: the directory of a cluster on this machine: its keyring and its state
+//! - `interpreter`: which Python the workers are
+//! - `tool`: questions to the control service
+
+mod home;
+mod interpreter;
+mod offer;
+mod process;
+pub mod start;
+pub(crate) mod started;
+pub mod stop;
+pub mod token;
+pub(crate) mod tool;
+
+use std::io;
+use std::process::ExitCode;
+
+/// An error that is nothing but its sentence.
+pub(crate) fn refuse<T>(text: impl Into<String>) -> io::Result<T> {
+    Err(io::Error::other(text.into()))
+}
+
+/// Prints why a command failed.
+pub(crate) fn exit_code(result: io::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("oxiray: {error}");
+        ExitCode::FAILURE
+    })
+}

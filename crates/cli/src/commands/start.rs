@@ -1,0 +1,532 @@
+//! `oxiray start`: the services of this machine, which stay when the command has ended.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use oxiray_net::Keyring;
+use oxiray_wire::cluster::ControlConfig;
+use oxiray_wire::control::{ClusterConfig, NodeConfig};
+use prost::Message;
+
+use crate::commands::home::{self, Home, Token};
+use crate::commands::interpreter::Interpreter;
+use crate::commands::offer::Offer;
+use crate::commands::process::{self, Process, launch, ready};
+use crate::commands::started::{self, Started, make_private, write_private};
+use crate::commands::{exit_code, refuse, stop};
+use crate::observer::{Observer, base};
+use crate::session::tail;
+
+const DEFAULT_PORT: u16 = 6379;
+/// What the path of a Unix socket may have.
+const LONGEST_SOCKET: usize = 107;
+/// How long services may take to end when not all of them could be started.
+const UNDO_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How to start.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// Start a cluster: its control service, and this machine's node.
+    #[arg(long, conflicts_with = "address")]
+    head: bool,
+    /// Join the cluster whose head is at HOST:PORT.
+    #[arg(long, value_name = "HOST:PORT")]
+    address: Option<String>,
+    /// Port of the control service, with --head; 0: any [default: 6379].
+    #[arg(long)]
+    port: Option<u16>,
+    /// The address at which other machines reach this one [default: found out].
+    #[arg(long, value_name = "IP")]
+    node_ip_address: Option<IpAddr>,
+    /// Port of the node service; 0: any.
+    #[arg(long, alias = "node-port", default_value_t = 0, value_name = "PORT")]
+    node_manager_port: u16,
+    #[command(flatten)]
+    offer: Offer,
+    /// Where the control service keeps its state, with --head: a path or a URL [default: a file
+    /// that is removed by `oxiray stop`].
+    #[arg(long)]
+    store: Option<String>,
+    #[command(flatten)]
+    token: Token,
+    /// Where the node's directory, with sockets and logs, is made.
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+    /// Stay until the node ends; Ctrl-C ends it.
+    #[arg(long)]
+    block: bool,
+    #[command(flatten)]
+    for_ray: ForRay,
+    /// For tests: where the cluster's keyring and state are.
+    #[arg(long, hide = true)]
+    cluster_dir: Option<PathBuf>,
+    /// For tests: also if a node of the same cluster runs here already.
+    #[arg(long, hide = true)]
+    allow_many: bool,
+    /// For tests: services end when standard input does; prints the node's file.
+    #[arg(long, hide = true)]
+    end_with_stdin: bool,
+}
+
+/// Options of `ray start` that change nothing here.
+#[derive(Args, Debug)]
+struct ForRay {
+    /// The dashboard comes later.
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
+    include_dashboard: Option<bool>,
+    #[arg(long, hide = true)]
+    dashboard_host: Option<String>,
+    #[arg(long, hide = true)]
+    dashboard_port: Option<u16>,
+    #[arg(long, hide = true)]
+    disable_usage_stats: bool,
+    #[arg(long, hide = true)]
+    node_name: Option<String>,
+    #[arg(long, hide = true)]
+    object_manager_port: Option<u16>,
+    #[arg(long, hide = true)]
+    ray_client_server_port: Option<u16>,
+    #[arg(long, hide = true)]
+    metrics_export_port: Option<u16>,
+    #[arg(long, hide = true)]
+    min_worker_port: Option<u16>,
+    #[arg(long, hide = true)]
+    max_worker_port: Option<u16>,
+    #[arg(short, long, hide = true)]
+    verbose: bool,
+    #[arg(long, hide = true)]
+    log_style: Option<String>,
+}
+
+/// Starts what is wanted.
+pub fn run(options: &Options) -> ExitCode {
+    exit_code(start(options))
+}
+
+fn start(options: &Options) -> io::Result<ExitCode> {
+    if options.head == options.address.is_some() {
+        return refuse(
+            "give --head to start a cluster, or --address=HOST:PORT to join the one whose head is \
+             there",
+        );
+    }
+    if options.address.is_some() && options.port.is_some() {
+        return refuse("--port is for --head; --node-manager-port is the port of a node");
+    }
+    if options.address.is_some() && options.store.is_some() {
+        return refuse("--store is for --head: the control service keeps the state");
+    }
+    // Checked before anything is started.
+    options.offer.labels()?;
+    options.offer.config("", options.head)?;
+    warn(options);
+    let base = base();
+    make_private(&base)?;
+    // Two commands at a time would each believe to be the first.
+    let lock = fs::File::open(&base)?;
+    if !options.allow_many {
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
+    }
+    let mut begun = Begun::default();
+    begun.base = base;
+    let (started, said) = match &options.address {
+        None => begun.head(options)?,
+        Some(address) => begun.member(options, address)?,
+    };
+    started.save(&begun.base)?;
+    let base = begun.base.clone();
+    begun.done();
+    drop(lock);
+    if options.end_with_stdin {
+        print!("{}", started.text());
+    } else {
+        print!("{said}");
+    }
+    if options.block { block(&base, &started) } else { Ok(ExitCode::SUCCESS) }
+}
+
+fn warn(options: &Options) {
+    if options.token.insecure {
+        eprintln!(
+            "Warning: --insecure: nothing is encrypted, and whoever reaches the ports of this \
+             machine can run programs as you. Leave it out unless the network is yours alone."
+        );
+    }
+    let for_ray = &options.for_ray;
+    let dashboard = for_ray.include_dashboard == Some(true)
+        || for_ray.dashboard_host.is_some()
+        || for_ray.dashboard_port.is_some();
+    if dashboard {
+        eprintln!("Note: there is no dashboard yet; `oxiray status` shows the cluster.");
+    }
+}
+
+/// What was begun; undone when dropped.
+#[derive(Default)]
+struct Begun {
+    base: PathBuf,
+    services: Vec<Child>,
+    /// That nobody needs afterwards.
+    files: Vec<PathBuf>,
+    /// That were made.
+    folders: Vec<PathBuf>,
+    /// The keyring that was there before, and where.
+    keyring: Option<(PathBuf, Keyring)>,
+}
+
+impl Begun {
+    /// A cluster of which this machine is the head, or what is missing of one.
+    fn head(&mut self, options: &Options) -> io::Result<(Started, String)> {
+        let port = options.port.unwrap_or(DEFAULT_PORT);
+        let of_port = format!(":{port}");
+        let earlier = started::all(&self.base)
+            .into_iter()
+            .find(|started| port != 0 && started.is_head && started.address.ends_with(&of_port));
+        match earlier {
+            Some(earlier) if earlier.node_runs() && earlier.control_runs() => refuse(format!(
+                "already running: the head of the cluster at {}. Run `oxiray stop` first, or \
+                 choose another port with --port.",
+                earlier.address
+            )),
+            Some(earlier) if earlier.node_runs() => self.control_again(options, earlier),
+            Some(earlier) => self.node_again(options, earlier),
+            None => self.new_head(options, port),
+        }
+    }
+
+    fn new_head(&mut self, options: &Options, port: u16) -> io::Result<(Started, String)> {
+        let session_dir = self.session_dir(options)?;
+        let ip = options.node_ip_address.map_or_else(|| own_ip("8.8.8.8:53"), |ip| ip.to_string());
+        let name = match port {
+            0 => session_dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            port => port.to_string(),
+        };
+        let home = self.home(options, &name)?;
+        let store = match &options.store {
+            Some(store) => absolute(store)?,
+            None => home.store().display().to_string(),
+        };
+        let mut started = Started {
+            address: with_port(&ip, port),
+            is_head: true,
+            keyring: home.keyring_of_head(&options.token)?,
+            store,
+            owns_store: options.store.is_none(),
+            home: home.path.clone(),
+            session_dir,
+            ..Started::default()
+        };
+        self.control(options, &home, &mut started)?;
+        self.node(options, &ip, &mut started)?;
+        let said = welcome(&started)?;
+        Ok((started, said))
+    }
+
+    /// The control service of a head is gone, its node is not.
+    fn control_again(
+        &mut self,
+        options: &Options,
+        mut started: Started,
+    ) -> io::Result<(Started, String)> {
+        let home = Home::make(started.home.clone())?;
+        self.control(options, &home, &mut started)?;
+        let said = format!(
+            "The control service of {} was gone, and runs again; the node had gone on.\n",
+            started.address
+        );
+        Ok((started, said))
+    }
+
+    /// The node of a head is gone, its control service is not.
+    fn node_again(&mut self, options: &Options, earlier: Started) -> io::Result<(Started, String)> {
+        let mut started = Started { session_dir: self.session_dir(options)?, ..earlier.clone() };
+        let ip = earlier.address.rsplit_once(':').map_or("", |(ip, _)| ip).to_owned();
+        self.node(options, &ip, &mut started)?;
+        earlier.forget(&self.base);
+        let said = format!(
+            "The control service of {} still ran; its node was gone, and a new one runs.\n\n{}",
+            started.address,
+            welcome(&started)?
+        );
+        Ok((started, said))
+    }
+
+    /// A node of a cluster whose head is elsewhere.
+    fn member(&mut self, options: &Options, address: &str) -> io::Result<(Started, String)> {
+        let (host, port) = split(address)?;
+        let here = started::all(&self.base);
+        let mut same = here.iter().filter(|started| started.address == address);
+        if !options.allow_many && same.any(Started::node_runs) {
+            return refuse(format!(
+                "already running: a node of the cluster at {address}. Run `oxiray stop` first."
+            ));
+        }
+        let name = format!("{}-{port}", host.trim_matches(['[', ']']));
+        let home = self.home(options, &name)?;
+        let ip = options.node_ip_address.map_or_else(|| own_ip(address), |ip| ip.to_string());
+        let mut started = Started {
+            address: address.to_owned(),
+            keyring: home.keyring_of_member(&options.token)?,
+            home: home.path,
+            session_dir: self.session_dir(options)?,
+            ..Started::default()
+        };
+        self.node(options, &ip, &mut started)?;
+        let said = format!(
+            "Node {} has joined the cluster at {address}.\n\n{}",
+            started.node_address, CONNECT
+        );
+        Ok((started, said))
+    }
+
+    fn home(&mut self, options: &Options, name: &str) -> io::Result<Home> {
+        let path = match &options.cluster_dir {
+            Some(path) => path.clone(),
+            None => self.base.join("clusters").join(name),
+        };
+        if !path.exists() {
+            self.folders.push(path.clone());
+        }
+        let keyring = path.join("keyring");
+        self.keyring = home::load(&keyring).ok().map(|before| (keyring, before));
+        Home::make(path)
+    }
+
+    fn control(&mut self, options: &Options, home: &Home, started: &mut Started) -> io::Result<()> {
+        let (ip, port) = split(&started.address)?;
+        // What programs of this machine alone reach needs no other address.
+        let listen = match ip.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(ip) if ip.is_loopback() => with_port(&ip.to_string(), port),
+            Ok(IpAddr::V6(_)) => with_port("::", port),
+            _ => with_port("0.0.0.0", port),
+        };
+        let config = ControlConfig {
+            listen,
+            address: started.address.clone(),
+            keyring: started.keyring.display().to_string(),
+            store: started.store.clone(),
+            log: home.path.join("control.log").display().to_string(),
+        };
+        let errors = home.path.join("control.err");
+        let (child, address) = self.launch(options, "control", &config.encode_to_vec(), &errors)?;
+        started.control = Process::of(child);
+        started.address = address;
+        Ok(())
+    }
+
+    fn node(&mut self, options: &Options, ip: &str, started: &mut Started) -> io::Result<()> {
+        let python = Interpreter::find()?;
+        let labels = options.offer.labels()?.into_iter().collect();
+        let config = NodeConfig {
+            python: python.program,
+            session_dir: started.session_dir.display().to_string(),
+            log_to_driver: true,
+            cluster: Some(ClusterConfig {
+                control: started.address.clone(),
+                keyring: started.keyring.display().to_string(),
+                node_ip: ip.to_owned(),
+                port: options.node_manager_port.into(),
+                labels,
+                is_head: started.is_head,
+                python_version: python.version,
+            }),
+            ..options.offer.config(ip, started.is_head)?
+        };
+        make_private(&started.session_dir)?;
+        self.folders.push(started.session_dir.clone());
+        make_private(&started.session_dir.join("logs"))?;
+        let log = started.session_dir.join("logs/oxirayd.err");
+        let (child, address) = self.launch(options, "node", &config.encode_to_vec(), &log)?;
+        started.node = Process::of(child);
+        started.node_address = address;
+        let view = Observer::connect(&started.session_dir.join("node.sock"))?.cluster()?;
+        started.node_id = view.node.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(())
+    }
+
+    /// Starts a service. Its process, and what it said.
+    fn launch(
+        &mut self,
+        options: &Options,
+        what: &str,
+        config: &[u8],
+        log: &Path,
+    ) -> io::Result<(u32, String)> {
+        let file = self.base.join(format!(".{what}-{}", std::process::id()));
+        write_private(&file, config)?;
+        self.files.push(file.clone());
+        let mut command = Command::new(program()?);
+        command.arg(what).arg("--config").arg(&file).env_remove(home::VARIABLE);
+        if options.end_with_stdin {
+            command.env("OXIRAY_END_WITH_STDIN", "1").stdin(Stdio::inherit());
+        } else {
+            command.env_remove("OXIRAY_END_WITH_STDIN").stdin(Stdio::null());
+        }
+        let (child, said) = launch(&mut command, log)?;
+        let pid = child.id();
+        self.services.push(child);
+        Ok((pid, said))
+    }
+
+    /// The path of a new node's directory. Its name must not end in `_` and a number, as that of a
+    /// program's session, which is known to be dead when the process of that number is.
+    fn session_dir(&self, options: &Options) -> io::Result<PathBuf> {
+        let parent = match &options.temp_dir {
+            Some(parent) => std::path::absolute(parent)?,
+            None => std::path::absolute(&self.base)?,
+        };
+        if options.temp_dir.is_some() {
+            fs::create_dir_all(&parent)?;
+        }
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        let name = format!("session_{}-{:06}-node", now.as_secs(), now.subsec_micros());
+        let path = parent.join(format!("{name}-{}", std::process::id()));
+        let length = path.join("node.sock").as_os_str().len();
+        if length > LONGEST_SOCKET {
+            return refuse(format!(
+                "the path {} is too long: a socket in there would have a path of {length} bytes, \
+                 and the system's limit is {LONGEST_SOCKET}. Choose one that is {} bytes shorter, \
+                 with --temp-dir or OXIRAY_TMPDIR.",
+                parent.display(),
+                length - LONGEST_SOCKET
+            ));
+        }
+        Ok(path)
+    }
+
+    /// All went well: the services stay.
+    fn done(mut self) {
+        self.services.clear();
+        self.folders.clear();
+        self.keyring = None;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let services: Vec<_> = self.services.iter().filter_map(|c| Process::of(c.id())).collect();
+        process::end(&services, UNDO_PATIENCE);
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+        for folder in &self.folders {
+            let _ = fs::remove_dir_all(folder);
+        }
+        if let Some((path, keyring)) = &self.keyring {
+            let _ = keyring.save(path);
+        }
+    }
+}
+
+/// Waits for the end of the node, or ends it when asked to.
+fn block(base: &Path, started: &Started) -> io::Result<ExitCode> {
+    let asked = oxiray_sys::termination::termination_pipe()?;
+    let services: Vec<Process> = [started.node, started.control].into_iter().flatten().collect();
+    let mut descriptors: Vec<_> = services.iter().filter_map(Process::descriptor).collect();
+    let all_run = descriptors.len() == services.len();
+    let ended = descriptors.len();
+    descriptors.push(asked);
+    let ready = if all_run { wait(&descriptors) } else { Vec::new() };
+    let log = tail(&started.session_dir.join("logs/oxirayd.err"), 2000);
+    let which = if started.node_runs() { "control" } else { "node" };
+    stop::stop(base, std::slice::from_ref(started), stop::GRACE);
+    if ready.contains(&ended) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    refuse(format!("the {which} service ended unasked, and all of this node with it. {log}"))
+}
+
+fn wait(descriptors: &[std::os::fd::OwnedFd]) -> Vec<usize> {
+    loop {
+        let ready = ready(descriptors, None);
+        if !ready.is_empty() {
+            return ready;
+        }
+    }
+}
+
+/// `oxirayd`, which is beside this program.
+fn program() -> io::Result<PathBuf> {
+    match std::env::var_os("OXIRAY_OXIRAYD") {
+        Some(path) if !path.is_empty() => Ok(path.into()),
+        _ => Ok(std::env::current_exe()?.with_file_name("oxirayd")),
+    }
+}
+
+/// The address of this machine from which `target` is reached. Nothing is sent.
+fn own_ip(target: &str) -> String {
+    let found = target.to_socket_addrs().ok().and_then(|mut addresses| {
+        let target = addresses.next()?;
+        let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any).ok()?;
+        socket.connect(target).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    });
+    found.map_or_else(|| "127.0.0.1".into(), |ip| ip.to_string())
+}
+
+/// A path that means the same from wherever the service is started again; a URL as it is.
+fn absolute(store: &str) -> io::Result<String> {
+    if store.contains(':') {
+        return Ok(store.to_owned());
+    }
+    Ok(std::path::absolute(store)?.display().to_string())
+}
+
+fn with_port(ip: &str, port: u16) -> String {
+    if ip.contains(':') && !ip.starts_with('[') {
+        return format!("[{ip}]:{port}");
+    }
+    format!("{ip}:{port}")
+}
+
+fn split(address: &str) -> io::Result<(String, u16)> {
+    let parts = address.rsplit_once(':').and_then(|(host, port)| {
+        Some((host.to_owned(), port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
+    });
+    parts.ok_or_else(|| {
+        io::Error::other(format!("the address {address:?} must be HOST:PORT, as 10.0.0.1:6379"))
+    })
+}
+
+const CONNECT: &str = "\
+Programs on this machine connect with
+  import oxiray
+  oxiray.init()
+
+See the cluster:  oxiray status
+Stop this node:   oxiray stop
+";
+
+/// What the head's user needs to know.
+fn welcome(started: &Started) -> io::Result<String> {
+    let mut text = format!(
+        "The cluster at {} runs, with this machine's node {}.\n\nOther machines join with\n  {}\n",
+        started.address,
+        started.node_address,
+        join_command(started)?
+    );
+    if !started.keyring.as_os_str().is_empty() {
+        text.push_str(
+            "The token lets whoever has it run programs here. Others can see a command's arguments \
+             in `ps`:\nOXIRAY_TOKEN or --token-file keep it from them.\n",
+        );
+    }
+    Ok(format!("{text}\n{CONNECT}"))
+}
+
+/// The command by which other machines join.
+pub(super) fn join_command(started: &Started) -> io::Result<String> {
+    let how = if started.keyring.as_os_str().is_empty() {
+        "--insecure".to_owned()
+    } else {
+        format!("--token='{}'", home::load(&started.keyring)?.current)
+    };
+    Ok(format!("oxiray start --address='{}' {how}", started.address))
+}

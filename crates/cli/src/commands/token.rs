@@ -1,0 +1,65 @@
+//! `oxiray token`: the secret by which machines join the cluster of this one.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Args;
+use oxiray_net::{Keyring, Secret};
+
+use crate::commands::started::{self, Started};
+use crate::commands::tool::Tool;
+use crate::commands::{exit_code, home, refuse, start};
+use crate::observer::{NOTHING_RUNS, base};
+
+/// What to do with the token.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// Change it. Nodes that run learn the new one; the old one stays good for those that do not.
+    #[arg(long)]
+    rotate: bool,
+    /// Print the command by which other machines join.
+    #[arg(long)]
+    show_command: bool,
+    /// The cluster, if this machine has nodes of several.
+    #[arg(long, value_name = "HOST:PORT")]
+    address: Option<String>,
+}
+
+/// Prints the token.
+pub fn run(options: &Options) -> ExitCode {
+    let base = base();
+    match &started::clusters(&base, options.address.as_deref())[..] {
+        [] => {
+            eprintln!("No node of a cluster runs on this machine (looked in {}).", base.display());
+            ExitCode::from(NOTHING_RUNS)
+        }
+        [started] => exit_code(tell(options, started)),
+        several => {
+            let addresses: Vec<&str> = several.iter().map(|one| one.address.as_str()).collect();
+            eprintln!("oxiray: say which cluster, with --address: {}", addresses.join(", "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell(options: &Options, started: &Started) -> io::Result<ExitCode> {
+    if started.keyring.as_os_str().is_empty() {
+        return refuse(format!("the cluster at {} is --insecure: no token", started.address));
+    }
+    if options.rotate {
+        let tokens = Tool::connect(started)?.rotate()?;
+        let parsed = tokens.iter().map(|token| Secret::parse(token).map_err(io::Error::other));
+        let mut secrets = parsed.collect::<io::Result<Vec<_>>>()?;
+        if secrets.is_empty() {
+            return refuse("the control service named no token");
+        }
+        let keyring = Keyring { current: secrets.remove(0), previous: secrets };
+        keyring.save(&started.keyring).map_err(io::Error::other)?;
+    }
+    if options.show_command {
+        println!("{}", start::join_command(started)?);
+    } else {
+        println!("{}", home::load(&started.keyring)?.current);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,181 @@
+//! Where actors live: being made, placed, alive, dead.
+
+use std::collections::BTreeMap;
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_wire::cluster::{ActorNews, Introduce, OfProcess, from_control};
+use oxiray_wire::control::{ActorPhase, CreateActor, ToNode, from_node, to_node};
+use prost::Message;
+
+use crate::control::Control;
+use crate::dead_actors::state_of;
+use crate::event::{Change, Outbox, Table};
+use crate::placement::Placement;
+use crate::record::{ActorRecord, DeadRecord};
+
+/// Who wants to know of an actor, with what a node that does not know them needs.
+pub(crate) type Watchers = BTreeMap<ProcessId, Option<Introduce>>;
+
+/// An actor that is not dead.
+#[derive(Debug, Default)]
+pub(crate) struct Actor {
+    pub(crate) record: ActorRecord,
+    /// Who is to be told, while it waits for a node.
+    pub(crate) watchers: Watchers,
+    /// Why it waits, if it does.
+    pub(crate) waits_because: String,
+}
+
+impl Control {
+    pub(crate) fn on_create_actor(
+        &mut self,
+        creator: ProcessId,
+        create: CreateActor,
+        about: Option<Introduce>,
+        out: &mut impl Outbox,
+    ) {
+        let Some(id) = ActorId::from_slice(&create.actor) else {
+            return;
+        };
+        if self.actors.contains_key(&id) || self.dead.get(&id).is_some() {
+            // Its node asks again, because this service was away: it wants to know.
+            let bytes = id.0;
+            return self.on_watch_actor(creator, &bytes, about, out);
+        }
+        if !self.is_alive(creator) {
+            return;
+        }
+        let watchers = self.expected.remove(&(id.creator(), id)).unwrap_or_default();
+        let record = ActorRecord {
+            create: Some(create),
+            creator: creator.0,
+            about_creator: about,
+            ..ActorRecord::default()
+        };
+        self.actors.insert(id, Actor { record, watchers, ..Actor::default() });
+        self.waiting.insert(id);
+        self.place(id, true, out);
+    }
+
+    /// Looks for a node. `changed`: what is recorded must be written anyhow.
+    pub(crate) fn place(&mut self, id: ActorId, changed: bool, out: &mut impl Outbox) {
+        let record = self.actors[&id].record.clone();
+        match self.find_node(&record) {
+            Placement::At(number) => self.settle(id, number, out),
+            Placement::Nowhere(reason) => self.bury(id, &reason, Vec::new(), out),
+            Placement::NotYet(why) => {
+                self.actors.get_mut(&id).expect("waits").waits_because = why;
+                if changed {
+                    self.write(id, out);
+                }
+            }
+        }
+    }
+
+    /// Tries again what waits: nodes came or went.
+    pub(crate) fn place_waiting(&mut self, out: &mut impl Outbox) {
+        let waiting: Vec<ActorId> = self.waiting.iter().copied().collect();
+        for id in waiting {
+            self.place(id, false, out);
+        }
+    }
+
+    /// Sends an actor that waits to a node, with those who watch it.
+    fn settle(&mut self, id: ActorId, number: u32, out: &mut impl Outbox) {
+        self.waiting.remove(&id);
+        self.members.get_mut(&number).expect("was chosen").actors.insert(id);
+        let actor = self.actors.get_mut(&id).expect("waits");
+        actor.record.node = number;
+        actor.record.was_alive = false;
+        actor.waits_because.clear();
+        let watchers = std::mem::take(&mut actor.watchers);
+        self.write(id, out);
+        self.send_create(id, out);
+        for (watcher, about) in watchers {
+            self.forward_watch(number, watcher, about, id, out);
+        }
+    }
+
+    /// Has an actor made at its node. Twice is once: the node knows it then.
+    pub(crate) fn send_create(&self, id: ActorId, out: &mut impl Outbox) {
+        let record = &self.actors[&id].record;
+        let create = to_node::Body::CreateActor(record.create.clone().unwrap_or_default());
+        let message = OfProcess {
+            process: record.creator,
+            message: Some(ToNode::from(create)),
+            restarts: record.restarts,
+            about: record.about_creator.clone(),
+        };
+        self.send(record.node, from_control::Body::OfProcess(message), out);
+    }
+
+    /// Keeps what is recorded of an actor.
+    pub(crate) fn write(&self, id: ActorId, out: &mut impl Outbox) {
+        out.persist(Change::put(Table::Actor, id.0, self.actors[&id].record.encode_to_vec()));
+    }
+
+    /// How an actor fares, from the node where it lives. Others are not believed.
+    pub(crate) fn on_actor_news(&mut self, number: u32, news: ActorNews, out: &mut impl Outbox) {
+        let Some(id) = ActorId::from_slice(&news.actor) else {
+            return;
+        };
+        let Some(actor) = self.actors.get_mut(&id).filter(|actor| actor.record.node == number)
+        else {
+            return;
+        };
+        let phase = news.phase();
+        if phase == ActorPhase::Dead {
+            actor.record.restarts = actor.record.restarts.max(news.restarts);
+            return self.bury(id, &news.reason, news.creation_error, out);
+        }
+        let record = &mut actor.record;
+        if news.restarts < record.restarts {
+            return; // Of a life that is over.
+        }
+        let before = record.clone();
+        record.restarts = news.restarts;
+        record.set_phase(phase);
+        record.process = news.process;
+        record.was_alive |= phase == ActorPhase::Alive;
+        if phase == ActorPhase::Restarting {
+            record.reason = news.reason;
+        }
+        if *record != before {
+            self.write(id, out);
+        }
+    }
+
+    /// An actor is dead for good, or will never be made. Who watches it hears of
+    /// it from its node, if it has one, and otherwise from here.
+    pub(crate) fn bury(
+        &mut self,
+        id: ActorId,
+        reason: &str,
+        creation_error: Vec<u8>,
+        out: &mut impl Outbox,
+    ) {
+        let mut told = self.expected.remove(&(id.creator(), id)).unwrap_or_default();
+        let mut dead = DeadRecord { reason: reason.into(), creation_error, ..Default::default() };
+        match self.actors.remove(&id) {
+            Some(Actor { record, watchers, .. }) => {
+                out.persist(Change::delete(Table::Actor, id.0));
+                record.class_name().clone_into(&mut dead.class_name);
+                dead.restarts = record.restarts;
+                told.extend(watchers);
+                if self.waiting.remove(&id) {
+                    told.insert(record.creator(), None);
+                } else if let Some(member) = self.members.get_mut(&record.node) {
+                    member.actors.remove(&id);
+                }
+            }
+            None => {
+                told.insert(id.creator(), None);
+            }
+        }
+        self.release_name(id, out);
+        for watcher in told.into_keys() {
+            self.tell(watcher, from_node::Body::ActorState(state_of(id, &dead)), out);
+        }
+        self.dead.remember(id, dead, out);
+    }
+}

@@ -1,0 +1,52 @@
+//! Programs: those that run, and the last that ended.
+
+use oxiray_ids::ProcessId;
+use oxiray_wire::cluster::Job;
+use prost::Message;
+
+use crate::control::Control;
+use crate::event::{Change, Now, Outbox, Table};
+
+/// Ended ones that are remembered.
+const MOST_ENDED: usize = 1_000;
+
+impl Control {
+    pub(crate) fn on_job(&mut self, number: u32, job: Job, out: &mut impl Outbox) {
+        if job.id.is_empty() || ProcessId(job.driver).node() != number {
+            out.note(format!("node {number} speaks of job {:?} of another node", job.id));
+            return;
+        }
+        let before = self.jobs.get(&job.id);
+        if before.is_some_and(|before| before.ended_ms != 0 || *before == job) {
+            return;
+        }
+        self.write_job(job, out);
+    }
+
+    fn write_job(&mut self, job: Job, out: &mut impl Outbox) {
+        out.persist(Change::put(Table::Job, job.id.clone(), job.encode_to_vec()));
+        if job.ended_ms != 0 {
+            self.ended_jobs.push_back(job.id.clone());
+        }
+        self.jobs.insert(job.id.clone(), job);
+        if self.ended_jobs.len() > MOST_ENDED
+            && let Some(oldest) = self.ended_jobs.pop_front()
+        {
+            self.jobs.remove(&oldest);
+            out.persist(Change::delete(Table::Job, oldest));
+        }
+    }
+
+    /// These programs, if they ran, do so no more.
+    pub(crate) fn end_jobs(
+        &mut self,
+        is_over: impl Fn(&Job) -> bool,
+        now: Now,
+        out: &mut impl Outbox,
+    ) {
+        let over = self.jobs.values().filter(|job| job.ended_ms == 0 && is_over(job));
+        for job in over.cloned().collect::<Vec<_>>() {
+            self.write_job(Job { ended_ms: now.wall_ms.max(1), ..job }, out);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! How members leave, and what that means for all others.
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_scheduler::NodeNumber;
+use oxiray_wire::cluster::{OfProcess, from_control};
+use oxiray_wire::control::{Text, to_node};
+
+use crate::control::Control;
+use crate::event::{Change, Now, Outbox, PeerId, Table};
+use crate::record;
+
+/// Nodes that left which are still shown.
+const MOST_SHOWN: usize = 100;
+
+impl Control {
+    pub(crate) fn on_closed(&mut self, peer: PeerId, now: Now, out: &mut impl Outbox) {
+        if let Some(&number) = self.peers.get(&peer) {
+            if now.ns < self.forgiving_until {
+                return self.await_return(number, now, out);
+            }
+            let why = "its node service ended or its connection broke";
+            self.remove_member(number, why, false, now, out);
+        }
+    }
+
+    pub(crate) fn on_leave(&mut self, number: u32, why: String, now: Now, out: &mut impl Outbox) {
+        let why = if why.is_empty() { "it was stopped".to_owned() } else { why };
+        if let Some(peer) = self.members.get(&number).and_then(|member| member.peer) {
+            // That the connection ends is the answer.
+            out.close(peer);
+        }
+        self.remove_member(number, &why, false, now, out);
+    }
+
+    /// A node is not a member any more. One that may still be there is `told`.
+    pub(crate) fn remove_member(
+        &mut self,
+        number: u32,
+        why: &str,
+        told: bool,
+        now: Now,
+        out: &mut impl Outbox,
+    ) {
+        let Some(mut member) = self.members.remove(&number) else {
+            return;
+        };
+        out.note(format!("node {number} at {} left: {why}", member.info.address));
+        out.persist(Change::delete(Table::Node, record::node_key(number)));
+        if let Some(peer) = member.peer {
+            self.peers.remove(&peer);
+            if told {
+                let text = format!("this node is not a member of the cluster any more: {why}");
+                out.send(peer, from_control::Body::Refused(Text { text }));
+                out.close(peer);
+            }
+        }
+        self.room.leave(NodeNumber(number));
+        self.changed_loads.remove(&number);
+        why.clone_into(&mut member.info.left);
+        self.broadcast(None, &from_control::Body::NodeLeft(member.info.clone()), out);
+        self.left.push_back(member.info);
+        if self.left.len() > MOST_SHOWN {
+            self.left.pop_front();
+        }
+        self.end_jobs(|job| ProcessId(job.driver).node() == number, now, out);
+        for id in member.actors {
+            self.on_actor_stranded(id, why, out);
+        }
+        self.forget_processes_of(number, out);
+        for message in member.held {
+            self.hear_again(message, out);
+        }
+        // Some may have waited for this one in particular.
+        self.place_waiting(out);
+    }
+
+    /// What was to be passed on to a node that was away: what is it for now?
+    pub(crate) fn hear_again(&mut self, message: OfProcess, out: &mut impl Outbox) {
+        let (process, about) = (ProcessId(message.process), message.about);
+        match message.message.and_then(|message| message.body) {
+            Some(to_node::Body::WatchActor(actor)) => {
+                self.on_watch_actor(process, &actor.actor, about, out);
+            }
+            Some(to_node::Body::KillActor(actor)) => self.on_kill_actor(process, actor, about, out),
+            _ => {}
+        }
+    }
+
+    /// Every process of a node that left is gone.
+    fn forget_processes_of(&mut self, number: u32, out: &mut impl Outbox) {
+        let waiting = self.waiting.iter().map(|id| self.actors[id].record.creator());
+        let all = waiting
+            .chain(self.names.creators())
+            .chain(self.expected.keys().map(|&(creator, _)| creator));
+        let mut gone: Vec<ProcessId> = all.filter(|process| process.node() == number).collect();
+        gone.dedup();
+        for process in gone {
+            self.forget_process(process, out);
+        }
+    }
+
+    pub(crate) fn on_process_gone(
+        &mut self,
+        number: u32,
+        process: ProcessId,
+        now: Now,
+        out: &mut impl Outbox,
+    ) {
+        if process.node() != number {
+            out.note(format!("node {number} speaks of process {process} of another node"));
+            return;
+        }
+        if let Some(member) = self.members.get_mut(&number) {
+            member.gone.insert(process.number());
+        }
+        self.end_jobs(|job| job.driver == process.0, now, out);
+        self.forget_process(process, out);
+    }
+
+    /// A process is gone: what it would have made will not be.
+    pub(crate) fn forget_process(&mut self, process: ProcessId, out: &mut impl Outbox) {
+        let its = |id: &&ActorId| self.actors[*id].record.creator() == process;
+        let waiting: Vec<ActorId> = self.waiting.iter().filter(its).copied().collect();
+        for id in waiting {
+            self.bury(id, "its owner died", Vec::new(), out);
+        }
+        let all = (process, ActorId([0; 16]))..=(process, ActorId::NIL);
+        let expected: Vec<ActorId> = self.expected.range(all).map(|(&(_, id), _)| id).collect();
+        for id in expected {
+            self.bury(id, "its owner died", Vec::new(), out);
+        }
+        let actors = &self.actors;
+        for actor in self.names.release_unmade(process, |id| actors.contains_key(id)) {
+            out.persist(Change::delete(Table::Name, record::name_key(actor)));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The control service's decisions: who is a member, where actors live, what
+//! they are called, which programs run, and a table of keys and values.
+//!
+//! Pure: no clock, no sockets, no randomness. A shell feeds
+//! [`Control::on_event`] and does what it asks for through [`Outbox`]. What must
+//! outlive the process is said as [`Change`]s of a few tables, which the shell
+//! writes *before* it sends anything of the same event; [`Control::restore`]
+//! begins again from them. The way in:
+//!
+//! - `event`: what happens ([`Event`]) and what is asked for ([`Outbox`])
+//! - `record`: what is kept, and under which key
+//! - `control`: the state, and which part of it an event concerns
+//! - `members`, `joining`, `leaving`: who is in the cluster
+//! - `loads`: what is free where, passed on
+//! - `actors`, `lifecycle`, `watches`: where actors live, and who wants to know
+//! - `placement`: which node an actor goes to
+//! - `dead_actors`, `names`, `naming`: why actors died, and what they are called
+//! - `gone`: which processes of a node have ended
+//! - `jobs`, `kv`, `tools`: programs, keys and values, `oxiray status`
+//! - `restore`: beginning again; `validate`: the invariants
+
+mod actors;
+mod control;
+mod dead_actors;
+mod event;
+mod gone;
+mod jobs;
+mod joining;
+mod kv;
+mod leaving;
+mod lifecycle;
+mod loads;
+mod members;
+mod names;
+mod naming;
+mod placement;
+mod record;
+mod restore;
+mod tools;
+mod validate;
+mod watches;
+
+pub use control::Control;
+pub use event::{Change, Event, Now, Outbox, PeerId, Record, Table};
+pub use kv::MOST_VALUE_BYTES;
+pub use members::{GRACE, PING_EVERY, SILENCE};
+pub use names::{Bearer, Name, Names};
+pub use restore::Damaged;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What becomes of actors that lost their node, or that their node lost.
+
+use oxiray_ids::ActorId;
+use oxiray_wire::control::{Actor, ActorPhase, to_node};
+
+use crate::control::Control;
+use crate::event::Outbox;
+use crate::record::ActorRecord;
+
+impl Control {
+    /// The node of an actor has left.
+    pub(crate) fn on_actor_stranded(&mut self, id: ActorId, why: &str, out: &mut impl Outbox) {
+        let Some(actor) = self.actors.get_mut(&id) else {
+            return;
+        };
+        actor.record.node = 0;
+        self.waiting.insert(id);
+        let reason = format!("its node left the cluster: {why}");
+        if self.begin_again(id, reason, out) {
+            self.place(id, true, out);
+        }
+    }
+
+    /// The node of an actor is back and has it not.
+    pub(crate) fn on_actor_missing(&mut self, id: ActorId, out: &mut impl Outbox) {
+        let record = &self.actors[&id].record;
+        if record.was_alive {
+            let reason = "its node lost it while the control service was away".to_owned();
+            if !self.begin_again(id, reason, out) {
+                return;
+            }
+            self.actors.get_mut(&id).expect("begins again").record.was_alive = false;
+            self.write(id, out);
+        } else if let Some(reason) = record.killed.clone() {
+            return self.bury(id, &reason, Vec::new(), out);
+        } else if !self.is_alive(record.creator()) {
+            return self.bury(id, "its owner died", Vec::new(), out);
+        }
+        // A node that remembers how the actor ended says so instead of making it.
+        self.send_create(id, out);
+    }
+
+    /// The node of an actor is back and has it. It may have missed that the actor must end.
+    pub(crate) fn on_actor_found(&mut self, id: ActorId, out: &mut impl Outbox) {
+        let record = &self.actors[&id].record;
+        if let Some(reason) = record.killed.clone() {
+            let (node, creator) = (record.node, record.creator());
+            let kill = Actor { actor: id.0.to_vec(), no_restart: true, reason };
+            let about = record.about_creator.clone();
+            self.forward(node, creator, about, to_node::Body::KillActor(kill), out);
+        }
+    }
+
+    /// Counts a restart if there may be one, else the actor is dead, and this false.
+    fn begin_again(&mut self, id: ActorId, reason: String, out: &mut impl Outbox) -> bool {
+        let record = &self.actors[&id].record;
+        if let Some(reason) = self.why_not_again(record, &reason) {
+            self.bury(id, &reason, Vec::new(), out);
+            return false;
+        }
+        let record = &mut self.actors.get_mut(&id).expect("is alive").record;
+        record.restarts += 1;
+        record.set_phase(ActorPhase::Restarting);
+        record.process = 0;
+        record.moved = true;
+        record.reason = reason;
+        true
+    }
+
+    fn why_not_again(&self, record: &ActorRecord, reason: &str) -> Option<String> {
+        if let Some(killed) = &record.killed {
+            return Some(killed.clone());
+        }
+        if record.restarts_left() == Some(0) {
+            return Some(reason.to_owned());
+        }
+        // Its creator has its class and arguments.
+        (!self.is_alive(record.creator())).then(|| {
+            format!(
+                "{reason}. It could not be started again: the process that made it, which keeps \
+                 its class and arguments, is gone"
+            )
+        })
+    }
+}

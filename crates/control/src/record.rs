@@ -1,0 +1,128 @@
+//! What is kept, and under which key. Fields may be added, never changed: an
+//! older store must be readable.
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_wire::cluster::Introduce;
+use oxiray_wire::control::{ActorPhase, CreateActor};
+use prost::Message;
+
+use crate::names::Name;
+
+/// Keys of [`crate::Table::Meta`].
+pub(crate) const CLUSTER: &[u8] = b"cluster";
+/// Keys of [`crate::Table::Meta`].
+pub(crate) const LAST_NUMBER: &[u8] = b"last-number";
+
+/// An actor that is not dead.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ActorRecord {
+    /// As its creator sent it.
+    #[prost(message, optional, tag = "1")]
+    pub(crate) create: Option<CreateActor>,
+    /// Process number.
+    #[prost(uint64, tag = "2")]
+    pub(crate) creator: u64,
+    /// Where it lives or starts; 0: it waits for a node.
+    #[prost(uint32, tag = "3")]
+    pub(crate) node: u32,
+    /// How often it was started again.
+    #[prost(uint64, tag = "4")]
+    pub(crate) restarts: u64,
+    #[prost(enumeration = "ActorPhase", tag = "5")]
+    pub(crate) phase: i32,
+    /// Process number, when alive.
+    #[prost(uint64, tag = "6")]
+    pub(crate) process: u64,
+    /// A node where it was has died: watchers are told of a restart.
+    #[prost(bool, tag = "7")]
+    pub(crate) moved: bool,
+    /// Why it was started again last, or why it waits.
+    #[prost(string, tag = "8")]
+    pub(crate) reason: String,
+    /// It must not be started again, for this reason.
+    #[prost(string, optional, tag = "9")]
+    pub(crate) killed: Option<String>,
+    /// It took calls since it was placed at its node.
+    #[prost(bool, tag = "10")]
+    pub(crate) was_alive: bool,
+    /// About its creator, for a node that does not know it.
+    #[prost(message, optional, tag = "11")]
+    pub(crate) about_creator: Option<Introduce>,
+}
+
+/// An actor that died.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DeadRecord {
+    /// Reads on after "The actor died because".
+    #[prost(string, tag = "1")]
+    pub(crate) reason: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) creation_error: Vec<u8>,
+    #[prost(string, tag = "3")]
+    pub(crate) class_name: String,
+    /// The later it died, the higher.
+    #[prost(uint64, tag = "4")]
+    pub(crate) order: u64,
+    #[prost(uint64, tag = "5")]
+    pub(crate) restarts: u64,
+}
+
+/// A name that is taken.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct NameRecord {
+    #[prost(string, tag = "1")]
+    pub(crate) namespace: String,
+    #[prost(string, tag = "2")]
+    pub(crate) name: String,
+    #[prost(uint64, tag = "3")]
+    pub(crate) creator: u64,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(crate) about: Vec<u8>,
+}
+
+impl ActorRecord {
+    pub(crate) fn creator(&self) -> ProcessId {
+        ProcessId(self.creator)
+    }
+
+    pub(crate) fn class_name(&self) -> &str {
+        self.create.as_ref().map_or("", |create| &create.class_name)
+    }
+
+    /// How often it may still be started again; `None`: for ever.
+    pub(crate) fn restarts_left(&self) -> Option<u64> {
+        let most = self.create.as_ref().map_or(0, |create| create.max_restarts);
+        u64::try_from(most).ok().map(|most| most.saturating_sub(self.restarts))
+    }
+}
+
+/// Key of a member.
+pub(crate) fn node_key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}
+
+/// Key of a name: its actor has one name only.
+pub(crate) fn name_key(actor: ActorId) -> [u8; 16] {
+    actor.0
+}
+
+/// What is kept of a name.
+pub(crate) fn name_value((namespace, name): &Name, creator: ProcessId, about: &[u8]) -> Vec<u8> {
+    let (namespace, name) = (namespace.clone(), name.clone());
+    NameRecord { namespace, name, creator: creator.0, about: about.to_vec() }.encode_to_vec()
+}
+
+/// Key of a user's key: the namespace's length, the namespace, the key.
+pub(crate) fn kv_key(namespace: &str, key: &[u8]) -> Vec<u8> {
+    let mut bytes = (namespace.len() as u32).to_be_bytes().to_vec();
+    bytes.extend_from_slice(namespace.as_bytes());
+    bytes.extend_from_slice(key);
+    bytes
+}
+
+/// The way back from [`kv_key`].
+pub(crate) fn split_kv_key(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    let (namespace, key) = rest.split_at_checked(u32::from_be_bytes(*len) as usize)?;
+    Some((String::from_utf8(namespace.to_vec()).ok()?, key.to_vec()))
+}

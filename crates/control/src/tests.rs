@@ -1,0 +1,19 @@
+//! The control service in a simulated cluster.
+//!
+//! - `world`: control, its store, and what must hold at any time
+//! - `node`: a node service, as far as the control service can tell
+//! - `steps`: what may happen, drawn from numbers
+//! - `end`: letting a world come to rest, and what must hold then
+//! - `random`: properties of random histories, small and large
+//! - `bench`: a control service on its own, spoken to by hand
+//! - `members`, `actors`, `tables`: one thing each
+
+mod actors;
+mod bench;
+mod end;
+mod members;
+mod node;
+mod random;
+mod steps;
+mod tables;
+mod world;

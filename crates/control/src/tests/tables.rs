@@ -1,0 +1,116 @@
+//! Keys and values, programs, the dead, and records that are not whole.
+
+use oxiray_wire::cluster::{Job, Kv, KvVerb, from_control, to_control};
+use oxiray_wire::control::ActorPhase;
+
+use super::bench::{Bench, actor, creation, process};
+use crate::{Control, Damaged, Event, MOST_VALUE_BYTES, Now, PeerId, Record, Table};
+
+fn kv(verb: KvVerb, key: &[u8], value: Option<&[u8]>, wide: bool) -> Kv {
+    Kv {
+        request: 5,
+        verb: verb.into(),
+        namespace: "n".into(),
+        key: key.to_vec(),
+        value: value.map(<[u8]>::to_vec),
+        wide,
+        ..Kv::default()
+    }
+}
+
+fn ask(bench: &mut Bench, question: Kv) -> Kv {
+    let asked = bench.say(50, to_control::Body::Kv(question));
+    let [from_control::Body::Kv(answer)] = &asked.to(50)[..] else { panic!() };
+    assert_eq!(answer.request, 5);
+    answer.clone()
+}
+
+#[test]
+fn keys_and_values_outlive_a_restart() {
+    let mut bench = Bench::new();
+    for (key, value) in [(b"a1", b"x"), (b"a2", b"y"), (b"b1", b"z")] {
+        assert_eq!(ask(&mut bench, kv(KvVerb::Put, key, Some(value), false)).count, 1);
+    }
+    assert_eq!(ask(&mut bench, kv(KvVerb::Put, b"a1", Some(b"!"), false)).count, 0);
+    assert_eq!(ask(&mut bench, kv(KvVerb::Put, b"a1", Some(b"?"), true)).count, 1);
+    bench.restart();
+    let value = ask(&mut bench, kv(KvVerb::Get, b"a1", None, false)).value;
+    assert_eq!(value.as_deref(), Some(&b"?"[..]));
+    assert_eq!(ask(&mut bench, kv(KvVerb::Get, b"nothing", None, false)).value, None);
+    assert_eq!(ask(&mut bench, kv(KvVerb::List, b"a", None, false)).keys, [b"a1", b"a2"]);
+    let elsewhere = Kv { namespace: "m".into(), ..kv(KvVerb::List, b"", None, false) };
+    assert!(ask(&mut bench, elsewhere).keys.is_empty());
+    assert_eq!(ask(&mut bench, kv(KvVerb::Delete, b"a", None, false)).count, 0);
+    assert_eq!(ask(&mut bench, kv(KvVerb::Delete, b"a", None, true)).count, 2);
+    bench.restart();
+    assert_eq!(ask(&mut bench, kv(KvVerb::List, b"", None, false)).keys, [b"b1"]);
+}
+
+#[test]
+fn a_value_that_is_too_large_is_refused() {
+    let mut bench = Bench::new();
+    let value = vec![0; MOST_VALUE_BYTES + 1];
+    let asked = bench.say(50, to_control::Body::Kv(kv(KvVerb::Put, b"k", Some(&value), true)));
+    assert!(asked.notes[0].contains("object store"));
+    assert_eq!(ask(&mut bench, kv(KvVerb::Get, b"k", None, false)).value, None);
+}
+
+fn job(number: u8, ended_ms: u64) -> Job {
+    Job { id: vec![number, 0, 0, 0], driver: process(1, 1).0, ended_ms, ..Job::default() }
+}
+
+#[test]
+fn programs_end_with_their_node() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    bench.say(1, to_control::Body::Job(job(1, 0)));
+    bench.say(1, to_control::Body::Job(job(2, 0)));
+    bench.say(1, to_control::Body::Job(job(2, 55)));
+    bench.event(Event::Closed(PeerId(1)));
+    bench.restart();
+    let ended: Vec<u64> = bench.see().jobs.iter().map(|job| job.ended_ms).collect();
+    assert_eq!(ended, [77, 55]);
+}
+
+/// Of the last thousand, by `MOST_KEPT` and `MOST_ENDED`.
+#[test]
+fn of_the_dead_and_the_ended_the_last_are_kept() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    for number in 0..1_100u32 {
+        let id = actor(process(1, 1), number);
+        bench.create(creation(id, 0));
+        bench.news(1, id, ActorPhase::Dead, 0);
+        let id = number.to_be_bytes().to_vec();
+        let over =
+            Job { id, ended_ms: u64::from(number) + 1, driver: process(1, 1).0, ..Job::default() };
+        bench.say(1, to_control::Body::Job(over));
+    }
+    let asked = bench.watch(process(1, 1), actor(process(1, 1), 0));
+    assert_eq!(asked.states(process(1, 1))[0].reason, "as it is", "all are remembered");
+    let count = |bench: &Bench, wanted| bench.store.0.keys().filter(|key| key.0 == wanted).count();
+    assert_eq!((count(&bench, Table::Dead), count(&bench, Table::Job)), (1_000, 1_000));
+    bench.restart();
+    assert!(bench.control.dead.get(&actor(process(1, 1), 99)).is_none());
+    assert!(bench.control.dead.get(&actor(process(1, 1), 100)).is_some());
+    assert!(!bench.control.jobs.contains_key(&99u32.to_be_bytes()[..]));
+    assert!(bench.control.jobs.contains_key(&100u32.to_be_bytes()[..]));
+}
+
+#[test]
+fn from_nothing_nothing_is_restored_and_damage_is_named() {
+    let restore = |records| Control::restore(records, Now::default());
+    assert!(restore(Vec::new()).unwrap().is_none());
+    let record = |table, key: &[u8], value: &[u8]| Record {
+        table,
+        key: key.to_vec(),
+        value: value.to_vec(),
+    };
+    let stray = record(Table::Kv, b"", b"");
+    assert_eq!(restore(vec![stray]).unwrap_err(), Damaged::NoCluster);
+    let cluster = record(Table::Meta, b"cluster", &[1; 16]);
+    let bad = record(Table::Actor, &[0xab], b"");
+    let error = restore(vec![cluster, bad]).unwrap_err();
+    assert_eq!(error, Damaged::Record { table: Table::Actor, key: "ab".into() });
+    assert!(error.to_string().contains("record ab of table `actor` is damaged"));
+}

@@ -1,0 +1,85 @@
+//! What people see of the cluster, and what they may do to it.
+
+use oxiray_ids::{ActorId, NodeId};
+use oxiray_wire::cluster::{ActorInfo, NodeInfo, State, from_control};
+use oxiray_wire::control::{ActorPhase, Text};
+
+use crate::actors::Actor;
+use crate::control::Control;
+use crate::event::{Now, Outbox, PeerId};
+
+/// Dead actors that are shown.
+const MOST_DEAD: usize = 1_000;
+
+impl Control {
+    pub(crate) fn state(&self) -> State {
+        let members = self.members.values().map(|member| member.info.clone());
+        let alive = self.actors.iter().map(|(&id, actor)| self.show(id, actor));
+        let dead = self.dead.latest().take(MOST_DEAD).map(|(id, dead)| ActorInfo {
+            actor: id.0.to_vec(),
+            class_name: dead.class_name.clone(),
+            phase: ActorPhase::Dead.into(),
+            restarts: dead.restarts,
+            reason: dead.reason.clone(),
+            ..ActorInfo::default()
+        });
+        State {
+            cluster: self.cluster.to_vec(),
+            nodes: members.chain(self.left.iter().cloned()).collect(),
+            jobs: self.jobs.values().cloned().collect(),
+            actors: alive.chain(dead).collect(),
+            store: self.store.clone(),
+            store_trouble: self.store_trouble.clone(),
+        }
+    }
+
+    fn show(&self, id: ActorId, actor: &Actor) -> ActorInfo {
+        let (namespace, name) = self.names.of(&id).cloned().unwrap_or_default();
+        let waits = !actor.waits_because.is_empty();
+        ActorInfo {
+            actor: id.0.to_vec(),
+            class_name: actor.record.class_name().into(),
+            name,
+            namespace,
+            phase: actor.record.phase,
+            node: actor.record.node,
+            restarts: actor.record.restarts,
+            reason: if waits { &actor.waits_because } else { &actor.record.reason }.clone(),
+        }
+    }
+
+    /// Makes the node leave whose id, in hexadecimal, begins with `wanted`. The
+    /// answer is that it left, or why it cannot be said which is meant.
+    pub(crate) fn on_remove(
+        &mut self,
+        peer: PeerId,
+        wanted: &str,
+        now: Now,
+        out: &mut impl Outbox,
+    ) {
+        let wanted = wanted.trim().to_ascii_lowercase();
+        let hex = |info: &NodeInfo| NodeId::from_slice(&info.id).map(|id| id.to_string());
+        let is_meant = |info: &NodeInfo| hex(info).is_some_and(|hex| hex.starts_with(&wanted));
+        let infos = self.members.values().map(|member| &member.info);
+        let meant: Vec<u32> = infos.filter(|info| is_meant(info)).map(|info| info.number).collect();
+        match meant[..] {
+            [number] if !wanted.is_empty() => {
+                let why = "it was removed by `oxiray remove-node`";
+                self.remove_member(number, why, true, now, out);
+                if let Some(info) = self.left.back() {
+                    out.send(peer, from_control::Body::NodeLeft(info.clone()));
+                }
+            }
+            _ => {
+                let text = match meant.len() {
+                    0 => format!("no node's id begins with {wanted}: `oxiray status` shows all"),
+                    _ => format!(
+                        "the ids of {} nodes begin with {wanted:?}: give more of it",
+                        meant.len()
+                    ),
+                };
+                out.send(peer, from_control::Body::Refused(Text { text }));
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Which nodes the demands of our processes go to.
+//!
+//! Every unit of a demand is in one of these places: granted, waiting *here*,
+//! asked for *elsewhere*, or without a place. What any node will do for waits here
+//! first, and goes elsewhere when there is room there and none here; the rest is
+//! placed by its strategy. A node that cannot serve a unit at once declines it, so
+//! that its asker looks on; where no node has room, one unit at a time may wait at
+//! a node that will.
+//!
+//! - **B-1** granted + here + elsewhere never exceeds what was requested.
+
+use oxiray_ids::ProcessId;
+use oxiray_scheduler::{Choice, NodeNumber, Request, choose, explain};
+use oxiray_wire::cluster::{AskLeases, Declined, between_nodes};
+use oxiray_wire::control::{Unschedulable, from_node};
+
+use super::tell;
+use crate::demand::{Demand, LeaseId};
+use crate::event::Outbox;
+use crate::node::Node;
+use crate::schedule::{ShapeId, Turn};
+
+/// Units of one demand that are placed in one pass: the next pass goes on.
+const MOST_AT_ONCE: usize = 64;
+
+impl Node {
+    /// Whether units of this shape wait here before anything else.
+    pub(crate) fn stays_here(&self, shape: ShapeId) -> bool {
+        let known = &self.schedule.shapes[shape.0];
+        self.member.is_none()
+            || (known.wanted.is_any() && [0, self.number].contains(&known.shape.near))
+    }
+
+    fn choose_for(&mut self, shape: ShapeId) -> Choice {
+        let member = self.member.as_mut().expect("a broker is a member");
+        let known = &self.schedule.shapes[shape.0];
+        member.turn += 1;
+        let own = NodeNumber(self.number);
+        member.view.report(own, &self.ledger.available(), 0);
+        let near = known.shape.near;
+        choose(
+            &member.view,
+            &Request {
+                shape: &known.shape,
+                strategy: &known.wanted.strategy,
+                selectors: &known.wanted.selectors,
+                local: own,
+                prefer: (near != 0).then_some(NodeNumber(near)),
+                turn: member.turn,
+            },
+        )
+    }
+
+    /// Why a shape cannot be served now, in a sentence about the whole cluster.
+    pub(crate) fn explain(&self, shape: ShapeId) -> Option<String> {
+        let member = self.member.as_ref()?;
+        let known = &self.schedule.shapes[shape.0];
+        Some(explain(
+            &member.view,
+            &Request {
+                shape: &known.shape,
+                strategy: &known.wanted.strategy,
+                selectors: &known.wanted.selectors,
+                local: NodeNumber(self.number),
+                prefer: None,
+                turn: 0,
+            },
+        ))
+    }
+
+    /// Whether any node could ever serve a shape.
+    pub(crate) fn can_ever_be_served(&self, shape: ShapeId) -> bool {
+        let known = &self.schedule.shapes[shape.0];
+        self.ledger.can_ever_fit(&known.shape)
+            || self.member.as_ref().is_some_and(|member| {
+                member.view.nodes().any(|node| member.view.can_ever_fit(node, &known.shape))
+            })
+    }
+
+    /// Finds places for units that have none, and for those that wait here in vain.
+    pub(crate) fn place_elsewhere(&mut self, out: &mut impl Outbox) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        for (process, key) in std::mem::take(&mut member.unplaced) {
+            self.place(process, key, out);
+        }
+        let turns: Vec<Turn> = self.schedule.turns.iter().copied().collect();
+        for turn in turns {
+            let Turn::Process(id) = turn else {
+                continue;
+            };
+            let Some(process) = self.processes.get(&id) else {
+                continue;
+            };
+            let keys: Vec<u64> = process.pending.iter().copied().collect();
+            let foreign = process.is_foreign();
+            for key in keys {
+                match foreign {
+                    true => self.decline(id, key, out),
+                    false => self.send_on(id, key, out),
+                }
+            }
+        }
+    }
+
+    fn demand(&mut self, process: ProcessId, key: u64) -> Option<&mut Demand> {
+        self.processes.get_mut(&process)?.demands.get_mut(&key)
+    }
+
+    /// Gives places to units without one.
+    fn place(&mut self, process: ProcessId, key: u64, out: &mut impl Outbox) {
+        for _ in 0..MOST_AT_ONCE {
+            let Some(demand) = self.demand(process, key).filter(|demand| demand.unplaced() > 0)
+            else {
+                return;
+            };
+            let shape = demand.shape;
+            let number = self.number;
+            let (node, wait) = match self.choose_for(shape) {
+                Choice::Now(node) => (node.0, false),
+                Choice::Queue(node) => (node.0, true),
+                Choice::Infeasible => break,
+                Choice::Unschedulable(reason) => {
+                    return self.give_up(process, key, reason, out);
+                }
+            };
+            if node == number {
+                self.place_here(process, key, 1);
+            } else if !self.ask(process, key, node, wait, out) {
+                break;
+            }
+        }
+        self.still_unplaced(process, key);
+    }
+
+    fn still_unplaced(&mut self, process: ProcessId, key: u64) {
+        let unplaced = self.demand(process, key).is_some_and(|demand| demand.unplaced() > 0);
+        if let (true, Some(member)) = (unplaced, &mut self.member) {
+            member.unplaced.insert((process, key));
+        }
+    }
+
+    /// Units wait here from now on.
+    pub(crate) fn place_here(&mut self, id: ProcessId, key: u64, units: u64) {
+        let process = self.processes.get_mut(&id).expect("has a demand");
+        let demand = process.demands.get_mut(&key).expect("is known");
+        demand.here += units;
+        if demand.here > 0 && !process.pending.contains(&key) {
+            process.pending.push_back(key);
+        }
+        if !process.pending.is_empty() && !process.has_turn {
+            process.has_turn = true;
+            self.schedule.turns.push_back(Turn::Process(id));
+        }
+    }
+
+    /// Asks another node for one unit; false when one waits there already, or when
+    /// the node cannot be reached for now.
+    fn ask(
+        &mut self,
+        id: ProcessId,
+        key: u64,
+        node: u32,
+        wait: bool,
+        out: &mut impl Outbox,
+    ) -> bool {
+        if self.member.as_ref().is_some_and(|member| member.unreachable.contains(&node)) {
+            return false;
+        }
+        let demand = self.demand(id, key).expect("has units to place");
+        let shape = demand.shape;
+        let asked = demand.elsewhere.entry(node).or_default();
+        if wait && *asked > 0 {
+            return false;
+        }
+        *asked += 1;
+        let shape = self.schedule.shapes[shape.0].shape.clone();
+        if let Some(member) = &mut self.member {
+            member.view.take(NodeNumber(node), &shape);
+        }
+        self.introduce(id, node, out);
+        let asked = AskLeases { process: id.0, shape_key: key, shape: Some(shape), more: 1, wait };
+        tell(node, between_nodes::Body::AskLeases(asked), out);
+        true
+    }
+
+    /// Sends units elsewhere that wait here in vain.
+    fn send_on(&mut self, id: ProcessId, key: u64, out: &mut impl Outbox) {
+        for _ in 0..MOST_AT_ONCE {
+            let Some(demand) = self.demand(id, key).filter(|d| d.here > d.tentative) else {
+                return;
+            };
+            let shape = demand.shape;
+            let known = &self.schedule.shapes[shape.0];
+            let member = self.member.as_ref().expect("a broker is a member");
+            // What fits here waits for a worker only, or for its turn.
+            if self.ledger.fits(&known.shape)
+                || known.nothing_elsewhere_at == Some(member.view_changes)
+                || !self.stays_here(shape)
+            {
+                return;
+            }
+            let changes = member.view_changes;
+            let (node, wait) = match self.choose_for(shape) {
+                Choice::Now(node) => (node.0, false),
+                Choice::Queue(node) => (node.0, true),
+                Choice::Infeasible | Choice::Unschedulable(_) => (self.number, true),
+            };
+            if node == self.number || !self.ask_instead(id, key, node, wait, out) {
+                self.schedule.shapes[shape.0].nothing_elsewhere_at = Some(changes);
+                return;
+            }
+        }
+    }
+
+    /// Asks another node for a unit that waits here.
+    fn ask_instead(
+        &mut self,
+        id: ProcessId,
+        key: u64,
+        node: u32,
+        wait: bool,
+        out: &mut impl Outbox,
+    ) -> bool {
+        self.take_from_here(id, key, 1);
+        let asked = self.ask(id, key, node, wait, out);
+        if !asked {
+            self.place_here(id, key, 1);
+        }
+        asked
+    }
+
+    fn take_from_here(&mut self, id: ProcessId, key: u64, units: u64) {
+        let process = self.processes.get_mut(&id).expect("has a demand");
+        let demand = process.demands.get_mut(&key).expect("is known");
+        demand.here -= units;
+        if demand.here == 0 {
+            process.pending.retain(|&pending| pending != key);
+        }
+    }
+
+    /// Takes back units that are not wanted any more: here first, then elsewhere.
+    pub(crate) fn withdraw(&mut self, id: ProcessId, key: u64, units: u64, out: &mut impl Outbox) {
+        let Some(demand) = self.demand(id, key) else {
+            return;
+        };
+        let mut left = units;
+        let here = demand.here.min(left);
+        left -= here;
+        let mut fewer = Vec::new();
+        for (&node, asked) in &mut demand.elsewhere {
+            let some = (*asked).min(left);
+            if some > 0 {
+                *asked -= some;
+                left -= some;
+                fewer.push((node, some));
+            }
+        }
+        self.take_from_here(id, key, here);
+        for (node, some) in fewer {
+            let more = -i64::try_from(some).unwrap_or(i64::MAX);
+            let asked = AskLeases { process: id.0, shape_key: key, more, ..AskLeases::default() };
+            tell(node, between_nodes::Body::AskLeases(asked), out);
+        }
+    }
+
+    /// A demand can never be served: its tasks fail.
+    fn give_up(&mut self, id: ProcessId, key: u64, reason: String, out: &mut impl Outbox) {
+        let Some(demand) = self.demand(id, key) else {
+            return;
+        };
+        demand.requested -= demand.unplaced();
+        let failed = Unschedulable { shape_key: key, reason };
+        out.send(id, from_node::Body::Unschedulable(failed));
+    }
+
+    /// Another node wants leases for one of its processes, or fewer.
+    pub(crate) fn on_ask_leases(&mut self, node: u32, asked: AskLeases, out: &mut impl Outbox) {
+        let id = ProcessId(asked.process);
+        if id.node() != node || !self.get_to_know(id, out) {
+            return;
+        }
+        let key = asked.shape_key;
+        let shape = self.schedule.intern(asked.shape.unwrap_or_default());
+        let process = self.processes.get_mut(&id).expect("is known");
+        let demand = process.demands.entry(key).or_insert_with(|| Demand::new(shape));
+        match u64::try_from(asked.more) {
+            Ok(more) => {
+                demand.requested += more;
+                demand.may_wait += if asked.wait { more } else { 0 };
+                self.place_here(id, key, more);
+            }
+            Err(_) => {
+                let fewer = asked.more.unsigned_abs().min(demand.here);
+                demand.requested -= fewer;
+                demand.may_wait = demand.may_wait.min(demand.here - fewer);
+                self.take_from_here(id, key, fewer);
+            }
+        }
+    }
+
+    /// Declines what cannot be served at once and may not wait.
+    fn decline(&mut self, id: ProcessId, key: u64, out: &mut impl Outbox) {
+        let Some(demand) = self.processes.get(&id).and_then(|p| p.demands.get(&key)) else {
+            return;
+        };
+        let known = &self.schedule.shapes[demand.shape.0];
+        let count = demand.here.saturating_sub(demand.may_wait.max(demand.tentative));
+        // What fits lacks only a worker.
+        if count == 0 || self.ledger.fits(&known.shape) {
+            return;
+        }
+        self.demand(id, key).expect("just seen").requested -= count;
+        self.take_from_here(id, key, count);
+        let declined = Declined { process: id.0, shape_key: key, count };
+        tell(id.node(), between_nodes::Body::Declined(declined), out);
+    }
+
+    /// Another node has no room for units of ours.
+    pub(crate) fn on_declined(&mut self, node: u32, declined: &Declined) {
+        if let Some(member) = &mut self.member {
+            // Until it says otherwise.
+            member.view.report(NodeNumber(node), &[], 0);
+        }
+        let (id, key) = (ProcessId(declined.process), declined.shape_key);
+        let Some(demand) = self.demand(id, key) else {
+            return;
+        };
+        let asked = demand.elsewhere.entry(node).or_default();
+        *asked = asked.saturating_sub(declined.count);
+        self.settle_unplaced(id, key);
+    }
+
+    /// Units lost their place: they wait here, or for the next pass.
+    fn settle_unplaced(&mut self, id: ProcessId, key: u64) {
+        let Some(demand) = self.demand(id, key) else {
+            return;
+        };
+        demand.elsewhere.retain(|_, asked| *asked > 0);
+        let (units, shape) = (demand.unplaced(), demand.shape);
+        if units > 0 && self.stays_here(shape) {
+            self.place_here(id, key, units);
+        } else {
+            self.still_unplaced(id, key);
+        }
+    }
+
+    /// Another node granted a lease to a process of ours.
+    pub(crate) fn on_granted_elsewhere(
+        &mut self,
+        node: u32,
+        id: ProcessId,
+        key: u64,
+        lease: LeaseId,
+    ) {
+        if let Some(demand) = self.demand(id, key) {
+            let shape = demand.shape;
+            let asked = demand.elsewhere.entry(node).or_default();
+            *asked = asked.saturating_sub(1);
+            demand.granted += 1;
+            demand.requested = demand.requested.max(demand.granted + demand.placed());
+            if let Some(member) = &mut self.member {
+                member.leased.insert(lease.0, shape);
+            }
+            self.still_unplaced(id, key);
+        }
+    }
+
+    /// A process of ours gives a lease back: its node is believed to have room again,
+    /// before it says so itself.
+    pub(crate) fn on_returned_elsewhere(&mut self, lease: LeaseId) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        if let Some(shape) = member.leased.remove(&lease.0) {
+            let shape = &self.schedule.shapes[shape.0].shape;
+            member.view.give_back(NodeNumber(lease.node()), shape);
+            member.view_changes += 1;
+        }
+    }
+
+    /// A node is gone: what it was asked for is looked for elsewhere.
+    pub(crate) fn forget_placed_at(&mut self, node: u32) {
+        let mut lost = Vec::new();
+        for (&id, process) in &mut self.processes {
+            for (&key, demand) in &mut process.demands {
+                if demand.elsewhere.remove(&node).is_some() {
+                    lost.push((id, key));
+                }
+            }
+        }
+        for (id, key) in lost {
+            self.settle_unplaced(id, key);
+        }
+        if let Some(member) = &mut self.member {
+            member.leased.retain(|lease, _| LeaseId(*lease).node() != node);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Nodes that come and go, and what other nodes say.
+
+use std::collections::BTreeMap;
+
+use oxiray_ids::{NodeId, ProcessId};
+use oxiray_scheduler::NodeNumber;
+use oxiray_wire::cluster::{ActorNews, Load, NodeInfo, OfProcess, between_nodes, to_control};
+use oxiray_wire::control::{ActorPhase, NodeLost, from_node};
+
+use super::Member;
+use crate::actors::Stage;
+use crate::event::Outbox;
+use crate::node::Node;
+use crate::process::Farewell;
+
+/// Nodes that left and are remembered.
+const MOST_LEFT: usize = 100;
+
+impl Member {
+    fn add(&mut self, info: NodeInfo) {
+        self.left.retain(|left| left.number != info.number);
+        let labels: BTreeMap<String, String> = info.labels.clone().into_iter().collect();
+        if let Some(id) = NodeId::from_slice(&info.id) {
+            let number = NodeNumber(info.number);
+            self.view.join(number, id, &info.total, labels);
+            if !info.available.is_empty() {
+                self.view.report(number, &info.available, info.waiting as u32);
+            }
+        }
+        self.view_changes += 1;
+        self.infos.insert(info.number, info);
+    }
+}
+
+impl Node {
+    /// Another node says something.
+    pub(crate) fn on_peer(
+        &mut self,
+        node: u32,
+        body: between_nodes::Body,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        use between_nodes::Body;
+        match body {
+            Body::Introduce(about) => self.admit_foreign(&about),
+            Body::OfProcess(said) => self.on_routed(said, now, out),
+            Body::ForProcess(said) => {
+                if let Some(body) = said.message.and_then(|message| message.body) {
+                    self.on_answered(node, ProcessId(said.process), body, now, out);
+                }
+            }
+            Body::Ended(died) => self.on_foreign_ended(died, now, out),
+            Body::Knows(process) => self.on_knows(node, ProcessId(process), out),
+            Body::AskLeases(asked) => self.on_ask_leases(node, asked, out),
+            Body::Declined(declined) => self.on_declined(node, &declined),
+            Body::Pull(pull) => self.on_pull(node, pull, now, out),
+            Body::PullAnswer(answer) => self.on_pull_answer(node, answer, now, out),
+            Body::PullDone(done) => self.on_pull_done(node, done, now, out),
+            Body::Freed(keys) => self.on_copies_freed(keys, now, out),
+            // The shell passes frames on by itself.
+            Body::Passed(_) => {}
+        }
+    }
+
+    pub(crate) fn on_node_joined(&mut self, info: NodeInfo) {
+        if let Some(member) = &mut self.member {
+            member.add(info);
+        }
+    }
+
+    pub(crate) fn on_loads(&mut self, loads: Vec<Load>) {
+        let number = self.number;
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        for load in loads.into_iter().filter(|load| load.node != number) {
+            if let Some(info) = member.infos.get_mut(&load.node) {
+                member.unreachable.remove(&load.node);
+                member.view.report(
+                    NodeNumber(load.node),
+                    &load.available,
+                    u32::try_from(load.waiting).unwrap_or(u32::MAX),
+                );
+                info.available = load.available;
+                info.waiting = load.waiting;
+                info.store_used = load.store_used;
+                info.waiting_for = load.waiting_for;
+            }
+        }
+        member.view_changes += 1;
+    }
+
+    /// A node is gone, and with it its processes, its objects, and what it was asked for.
+    pub(crate) fn on_node_left(
+        &mut self,
+        node: u32,
+        reason: &str,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        let Some(member) = self.member.as_mut().filter(|_| node != self.number) else {
+            return;
+        };
+        let Some(info) = member.infos.remove(&node) else {
+            return;
+        };
+        member.left.push_back(NodeInfo { left: reason.to_owned(), ..info });
+        if member.left.len() > MOST_LEFT {
+            member.left.pop_front();
+        }
+        member.view.leave(NodeNumber(node));
+        member.unreachable.remove(&node);
+        member.view_changes += 1;
+        let all = ProcessId::new(node, 0)..=ProcessId::new(node, u32::MAX);
+        let theirs: Vec<ProcessId> = self.processes.range(all).map(|(id, _)| *id).collect();
+        for id in theirs {
+            if let Some(process) = self.processes.get_mut(&id) {
+                let reason = format!("its node left the cluster: {reason}");
+                process.farewell = Some(Farewell { reason, intended: false, out_of_memory: false });
+            }
+            self.on_ended(id, "its node left the cluster", Vec::new(), now, out);
+        }
+        for process in self.processes.values_mut() {
+            process.known_at.remove(&node);
+        }
+        self.forget_placed_at(node);
+        self.end_lending_to(node, now, out);
+        self.on_source_lost(node, now, out);
+        let lost = NodeLost { node, reason: reason.to_owned() };
+        for (id, process) in &self.processes {
+            if process.bell.is_some() && !process.is_foreign() {
+                out.send(*id, from_node::Body::NodeLost(lost.clone()));
+            }
+        }
+        self.watch_again(Some(node), out);
+    }
+
+    /// The connection with a member broke. It is asked for nothing before something
+    /// is heard of it: if it died, the control service will say so in its own time.
+    pub(crate) fn on_peer_lost(
+        &mut self,
+        node: u32,
+        reason: &str,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        let Some(info) = self.node_info(node).filter(|_| node != self.number) else {
+            return;
+        };
+        self.on_node_left(node, &format!("the connection with it broke: {reason}"), now, out);
+        let member = self.member.as_mut().expect("has a member's info");
+        member.add(info);
+        member.view.report(NodeNumber(node), &[], 0);
+        member.unreachable.insert(node);
+    }
+
+    /// What this node has free and what waits here, for the others.
+    pub fn load(&self) -> Load {
+        let waiting: u64 = self
+            .processes
+            .values()
+            .flat_map(|process| process.demands.values())
+            .map(|demand| demand.here)
+            .sum();
+        Load {
+            node: self.number,
+            available: self.ledger.available(),
+            waiting: waiting + self.schedule.waiting_actors.len() as u64,
+            store_used: self.keeper.usage().used,
+            waiting_for: self.waiting(),
+        }
+    }
+
+    /// About this node, for the control service after that was away.
+    pub fn member_info(&self) -> Option<NodeInfo> {
+        self.member
+            .as_ref()
+            .map(|member| NodeInfo { available: self.ledger.available(), ..member.own.clone() })
+    }
+
+    /// Other members, by number.
+    pub fn nodes(&self) -> Vec<u32> {
+        let member = self.member.as_ref();
+        let infos = member.map(|member| member.infos.keys().copied().collect::<Vec<_>>());
+        infos.unwrap_or_default().into_iter().filter(|number| *number != self.number).collect()
+    }
+
+    /// A member.
+    pub fn node_info(&self, number: u32) -> Option<NodeInfo> {
+        self.member.as_ref()?.infos.get(&number).cloned()
+    }
+
+    /// Processes of this node.
+    pub fn processes_here(&self) -> Vec<u64> {
+        let ours = self.processes.iter().filter(|(_, process)| !process.is_foreign());
+        std::iter::once(self.gateway().0).chain(ours.map(|(id, _)| id.0)).collect()
+    }
+
+    /// Actors that live here or are being started.
+    pub fn actors_here(&self) -> Vec<Vec<u8>> {
+        self.actors.keys().map(|id| id.0.to_vec()).collect()
+    }
+
+    /// The control service is there again: what it may have missed is said once more.
+    pub(crate) fn on_reattached(&mut self, out: &mut impl Outbox) {
+        let Some(member) = &self.member else {
+            return;
+        };
+        let again: Vec<_> = member
+            .asked
+            .iter()
+            .map(|((process, _), body)| (*process, body.clone()))
+            .chain(member.creating.values().cloned())
+            .chain(member.killing.values().cloned())
+            .collect();
+        for (process, body) in again {
+            self.tell_control_of(process, body, out);
+        }
+        self.watch_again(None, out);
+        for (id, actor) in &self.actors {
+            if let Stage::Alive(worker) = actor.stage {
+                let (actor, restarts) = (id.0.to_vec(), actor.restarts);
+                let (phase, process) = (ActorPhase::Alive as i32, worker.0);
+                let news = ActorNews { actor, phase, restarts, process, ..ActorNews::default() };
+                self.tell_of_actor(news, out);
+            }
+        }
+    }
+
+    /// Passes on what a process of ours says to the control service.
+    pub(crate) fn tell_control_of(
+        &self,
+        process: ProcessId,
+        body: oxiray_wire::control::to_node::Body,
+        out: &mut impl Outbox,
+    ) {
+        out.tell_control(to_control::Body::OfProcess(OfProcess {
+            process: process.0,
+            message: Some(body.into()),
+            restarts: 0,
+            about: Some(self.about(process)),
+        }));
+    }
+}

@@ -1,0 +1,217 @@
+//! Actors and their names, by way of the control service: it knows where each
+//! actor is, and places those that are new.
+
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_wire::cluster::{ActorNews, OfProcess, between_nodes, to_control};
+use oxiray_wire::control::to_node::Body;
+use oxiray_wire::control::{Actor, ActorPhase, ActorState, from_node};
+
+use super::tell;
+use crate::demand::LeaseId;
+use crate::event::Outbox;
+use crate::node::Node;
+use crate::process::Watched;
+
+/// What only the control service can answer.
+fn is_for_control(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::CreateActor(_)
+            | Body::WatchActor(_)
+            | Body::KillActor(_)
+            | Body::NameActor(_)
+            | Body::FindActor(_)
+            | Body::ListActors(_)
+            | Body::ReleaseName(_)
+    )
+}
+
+impl Node {
+    /// Passes a message of a process of ours on to the control service, if it is
+    /// for that; gives it back if not.
+    pub(crate) fn route(
+        &mut self,
+        from: ProcessId,
+        body: Body,
+        out: &mut impl Outbox,
+    ) -> Option<Body> {
+        let Some(member) = self.member.as_mut().filter(|_| is_for_control(&body)) else {
+            return Some(body);
+        };
+        let process = self.processes.get_mut(&from).expect("a message has a sender");
+        let mut watch = |id: &[u8]| {
+            let id = ActorId::from_slice(id)?;
+            process.watching_elsewhere.entry(id).or_default();
+            Some(id)
+        };
+        match &body {
+            Body::CreateActor(create) => {
+                if let Some(id) = watch(&create.actor) {
+                    member.creating.insert(id, (from, body.clone()));
+                }
+            }
+            Body::WatchActor(actor) => _ = watch(&actor.actor),
+            Body::KillActor(actor) => {
+                if let Some(id) = ActorId::from_slice(&actor.actor).filter(|_| actor.no_restart) {
+                    member.killing.insert(id, (from, body.clone()));
+                }
+            }
+            Body::NameActor(asked) | Body::FindActor(asked) => {
+                member.asked.insert((from, asked.request), body.clone());
+            }
+            Body::ListActors(asked) => {
+                member.asked.insert((from, asked.request), body.clone());
+            }
+            _ => {}
+        }
+        self.tell_control_of(from, body, out);
+        None
+    }
+
+    /// Passes on to another node what a process of ours says to it.
+    pub(crate) fn pass_on(
+        &mut self,
+        from: ProcessId,
+        node: u32,
+        body: Body,
+        out: &mut impl Outbox,
+    ) {
+        let known = self.member.as_ref().is_some_and(|member| member.infos.contains_key(&node));
+        if known {
+            self.introduce(from, node, out);
+            let message = Some(body.into());
+            let said = OfProcess { process: from.0, message, ..OfProcess::default() };
+            tell(node, between_nodes::Body::OfProcess(said), out);
+        }
+    }
+
+    /// The control service, or another node, passes on what a process said.
+    pub(crate) fn on_routed(&mut self, said: OfProcess, now: u64, out: &mut impl Outbox) {
+        let from = ProcessId(said.process);
+        let Some(body) = said.message.and_then(|message| message.body) else {
+            return;
+        };
+        // A kill needs nobody to answer to.
+        if let Body::KillActor(actor) = &body {
+            return self.on_kill_actor(actor, out);
+        }
+        if self.is_elsewhere(from) {
+            if !self.get_to_know(from, out) {
+                return;
+            }
+            if let Some(about) = &said.about {
+                self.admit_foreign(about);
+            }
+        }
+        if !self.processes.contains_key(&from) {
+            return;
+        }
+        match body {
+            Body::CreateActor(create) => self.on_create_actor(from, create, said.restarts, out),
+            Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
+            body => self.on_own_message(from, body, now, out),
+        }
+    }
+
+    /// Another node, or the control service (node 0), tells a process of ours something.
+    pub(crate) fn on_answered(
+        &mut self,
+        node: u32,
+        to: ProcessId,
+        body: from_node::Body,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        if self.is_elsewhere(to) || !self.processes.contains_key(&to) {
+            return;
+        }
+        match &body {
+            from_node::Body::Granted(granted) => {
+                let worker = ProcessId(granted.worker);
+                self.on_granted_elsewhere(node, to, granted.shape_key, LeaseId(granted.lease));
+                if !self.get_to_know(worker, out) {
+                    return; // Its node left; the demand is placed anew.
+                }
+                self.ensure_channel(to, worker, out);
+            }
+            from_node::Body::ActorState(state) => {
+                if !self.on_actor_news(node, to, state, out) {
+                    return;
+                }
+            }
+            from_node::Body::NamedActor(found) => self.forget_question(to, found.request),
+            from_node::Body::ActorNames(names) => self.forget_question(to, names.request),
+            from_node::Body::ProcessDied(died) => {
+                return self.on_foreign_ended(died.clone(), now, out);
+            }
+            _ => {}
+        }
+        out.send(to, body);
+    }
+
+    fn forget_question(&mut self, from: ProcessId, request: u64) {
+        if let Some(member) = &mut self.member {
+            member.asked.remove(&(from, request));
+        }
+    }
+
+    /// News of an actor elsewhere for a process of ours; false: it is old.
+    fn on_actor_news(
+        &mut self,
+        node: u32,
+        to: ProcessId,
+        state: &ActorState,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let Some(id) = ActorId::from_slice(&state.actor) else {
+            return false;
+        };
+        let member = self.member.as_mut().expect("only a member hears from others");
+        member.creating.remove(&id);
+        let process = self.processes.get_mut(&to).expect("is there");
+        if state.phase() == ActorPhase::Dead {
+            member.killing.remove(&id);
+            process.watching_elsewhere.remove(&id);
+            return true;
+        }
+        let watched = process.watching_elsewhere.entry(id).or_default();
+        if state.phase() == ActorPhase::Restarting && state.restarts <= watched.restarts {
+            return false;
+        }
+        let restarts = watched.restarts.max(state.restarts);
+        // What the control service says is said before the actor has a node.
+        *watched = Watched { node, restarts };
+        if state.phase() == ActorPhase::Alive {
+            let worker = ProcessId(state.process);
+            if self.is_elsewhere(worker) && !self.get_to_know(worker, out) {
+                return false; // Its node left; the control service says what follows.
+            }
+            self.ensure_channel(to, worker, out);
+        }
+        true
+    }
+
+    /// Asks again for news of actors that were at `node`, or of all.
+    pub(crate) fn watch_again(&mut self, node: Option<u32>, out: &mut impl Outbox) {
+        let mut again = Vec::new();
+        for (&id, process) in &self.processes {
+            // One that was not answered yet may have been passed on to that node.
+            let lost = |watched: &Watched| {
+                node.is_none_or(|node| watched.node == node || watched.node == 0)
+            };
+            let actors = process.watching_elsewhere.iter();
+            again.extend(actors.filter(|(_, w)| lost(w)).map(|(actor, _)| (id, *actor)));
+        }
+        for (process, actor) in again {
+            let watch = Actor { actor: actor.0.to_vec(), ..Actor::default() };
+            self.tell_control_of(process, Body::WatchActor(watch), out);
+        }
+    }
+
+    /// Tells the control service how an actor of this node fares.
+    pub(crate) fn tell_of_actor(&self, news: ActorNews, out: &mut impl Outbox) {
+        if self.member.is_some() {
+            out.tell_control(to_control::Body::ActorNews(news));
+        }
+    }
+}

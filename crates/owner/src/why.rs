@@ -1,0 +1,110 @@
+//! Why tasks of this process are not done yet, in words.
+
+use oxiray_ids::{ObjectId, ProcessId, TaskId};
+
+use crate::actor::Phase;
+use crate::object::ObjectKey;
+use crate::owner::Owner;
+use crate::task::{Place, Target, TaskKey};
+
+/// Why one task is not done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reason {
+    /// The task.
+    pub id: TaskId,
+    /// Its name.
+    pub name: String,
+    /// Reads on after "it": `runs`, `waits for …`.
+    pub text: String,
+    /// The words end with a wait for a worker of this shape: the node knows why.
+    pub shape: Option<u32>,
+}
+
+/// Causes of causes are followed this far.
+const DEEPEST: usize = 8;
+
+impl Owner {
+    /// Of the tasks that `wanted` accepts by id and name, at most `most`: why they are
+    /// not done.
+    pub fn reasons(&self, most: usize, wanted: impl Fn(TaskId, &str) -> bool) -> Vec<Reason> {
+        let known = self.tasks.iter().map(|(index, task)| (TaskKey(index as u32), &task.spec));
+        let asked = known.filter(|(_, spec)| wanted(spec.id, &spec.name));
+        asked.take(most).map(|(key, _)| self.reason(key)).collect()
+    }
+
+    fn reason(&self, key: TaskKey) -> Reason {
+        let spec = &self.tasks[key.0 as usize].spec;
+        let (text, shape) = self.state(key, 0);
+        Reason { id: spec.id, name: spec.name.to_string(), text, shape }
+    }
+
+    fn state(&self, key: TaskKey, depth: usize) -> (String, Option<u32>) {
+        let task = &self.tasks[key.0 as usize];
+        match (task.place, &task.spec.target) {
+            (Place::Waiting(_), _) => self.argument_missing(key, depth),
+            (Place::Ready, Target::Function { shape, .. }) => {
+                ("waits for a worker".into(), Some(*shape))
+            }
+            (Place::Leased(lease), _) => {
+                let lease = &self.leases[lease];
+                let first = lease.in_flight.front().is_some_and(|flight| flight.task == key);
+                let at = describe(lease.peer);
+                match first {
+                    true => (format!("runs in {at}"), None),
+                    false => (format!("is next in {at}, whose last task runs"), None),
+                }
+            }
+            (Place::Ready, Target::Method { actor }) => {
+                let phase = self.actors.get(actor).map(|state| &state.phase);
+                match phase {
+                    Some(Phase::Alive(_)) => ("waits behind other calls of its actor".into(), None),
+                    Some(Phase::Dead(end)) => {
+                        (format!("fails: its actor died: {}", end.reason), None)
+                    }
+                    _ => (format!("waits for its actor {actor}, which is not there yet"), None),
+                }
+            }
+            (Place::AtActor, Target::Method { actor }) => {
+                (format!("is at its actor {actor}, and runs there or is among the next"), None)
+            }
+            (Place::Ready | Place::AtActor, _) => ("is being started as an actor".into(), None),
+        }
+    }
+
+    fn argument_missing(&self, key: TaskKey, depth: usize) -> (String, Option<u32>) {
+        let refs = &self.tasks[key.0 as usize].spec.refs;
+        let missing = refs.iter().copied().find(|argument| self.content(*argument).is_none());
+        let Some(argument) = missing else {
+            return ("is about to be ready".into(), None);
+        };
+        let object = &self.objects[argument.index()];
+        let wait = format!("waits for its argument {}", object.id);
+        if let Some(owner) = object.owner {
+            return (format!("{wait}, which {} owns and has not yet", describe(owner)), None);
+        }
+        match self.maker(argument, object.id).filter(|_| depth < DEEPEST) {
+            Some(maker) => {
+                let (cause, shape) = self.state(maker, depth + 1);
+                let name = &self.tasks[maker.0 as usize].spec.name;
+                (format!("{wait}, to be returned by {name}, which {cause}"), shape)
+            }
+            None => (format!("{wait}, which is not made yet"), None),
+        }
+    }
+
+    /// The task of ours that makes an object.
+    fn maker(&self, argument: ObjectKey, id: ObjectId) -> Option<TaskKey> {
+        let mut tasks = self.tasks.iter();
+        let makes = |task: &crate::task::Task| {
+            task.spec.id == id.task() && task.returns.contains(&argument)
+        };
+        tasks.find(|(_, task)| makes(task)).map(|(index, _)| TaskKey(index as u32))
+    }
+}
+
+fn describe(process: ProcessId) -> String {
+    match process.node() {
+        0 => format!("process {}", process.number()),
+        node => format!("process {} of node {node}", process.number()),
+    }
+}

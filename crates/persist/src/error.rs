@@ -1,0 +1,117 @@
+//! What can go wrong with the place where state is kept, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why state cannot be read or written. Never holds a password.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PersistError {
+    /// The URL is none, or of an unknown kind.
+    #[error(
+        "the store {url} is not understood: {why}. Use `memory:`, a directory, \
+         `redis://HOST:PORT` or `rediss://:PASSWORD@HOST:PORT`"
+    )]
+    Url {
+        /// Without a password.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Another process of this machine uses the directory.
+    #[error(
+        "the state in {} is in use by another control service of this machine; stop that one \
+         first (`oxiray stop`), or keep the state elsewhere", .path.display()
+    )]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The disk is full. Retryable once there is space.
+    #[error("the disk of {} is full; make room there", .path.display())]
+    DiskFull {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory cannot be used. Retryable.
+    #[error("cannot keep state in {}: {source}", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What is in the directory is damaged, or not ours.
+    #[error(
+        "the state in {} cannot be read: {why}. If it is of no value, remove the directory",
+        .path.display()
+    )]
+    Unreadable {
+        /// The directory.
+        path: PathBuf,
+        /// What the library says.
+        why: String,
+    },
+    /// Nobody answers there. Retryable.
+    #[error("cannot reach Redis at {at}: {why}. Does it run there, and may this machine connect?")]
+    Unreachable {
+        /// Host and port.
+        at: String,
+        /// What the system says.
+        why: String,
+    },
+    /// Redis wants another password.
+    #[error(
+        "Redis at {at} refuses us: {why}. Give the password in the URL: \
+         redis://:PASSWORD@HOST:PORT, or redis://USER:PASSWORD@HOST:PORT"
+    )]
+    Password {
+        /// Host and port.
+        at: String,
+        /// What Redis says.
+        why: String,
+    },
+    /// Redis does not do what it is asked, such as when its memory is full. Retryable.
+    #[error("Redis at {at} does not keep the state: {why}")]
+    Redis {
+        /// Host and port.
+        at: String,
+        /// What Redis says.
+        why: String,
+    },
+    /// Another control service uses it.
+    #[error(
+        "the state in Redis at {at} is in use by the control service on {by}; stop that one \
+         first, or keep the state elsewhere (add ?cluster=NAME to the URL for a place of its own)"
+    )]
+    Taken {
+        /// Host and port.
+        at: String,
+        /// Host and process id.
+        by: String,
+    },
+    /// What was kept is gone: Redis was emptied, or lost its data. Everything must be written anew.
+    #[error("Redis at {at} has lost what was kept there")]
+    Emptied {
+        /// Host and port.
+        at: String,
+    },
+}
+
+impl PersistError {
+    /// Whether the same may work later, without anybody changing the settings.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::DiskFull { .. }
+            | Self::Directory { .. }
+            | Self::Unreachable { .. }
+            | Self::Redis { .. } => true,
+            Self::Url { .. }
+            | Self::Locked { .. }
+            | Self::Unreadable { .. }
+            | Self::Password { .. }
+            | Self::Taken { .. }
+            | Self::Emptied { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,669 @@
+//! Messages between machines: of nodes with the control service, and of nodes
+//! with each other.
+//!
+//! Each is one frame of a TCP connection on which both sides have proved that
+//! they know the cluster's secret. A process's own messages ([`ToNode`],
+//! [`FromNode`]) travel inside: a node serves the processes of other nodes as
+//! it serves its own.
+
+use prost::Message;
+
+use crate::control::{Amount, Empty, FromNode, ProcessDied, Text, ToNode};
+
+/// How a control service is to be.
+#[derive(Clone, PartialEq, Message)]
+pub struct ControlConfig {
+    /// Where it listens: `0.0.0.0:6379`.
+    #[prost(string, tag = "1")]
+    pub listen: String,
+    /// File of the cluster's tokens; empty: it is an insecure one.
+    #[prost(string, tag = "2")]
+    pub keyring: String,
+    /// Where it keeps its state: `memory:`, a path, a URL of Redis.
+    #[prost(string, tag = "3")]
+    pub store: String,
+    /// File of its log.
+    #[prost(string, tag = "4")]
+    pub log: String,
+    /// Where others reach it: `10.0.0.1:6379`.
+    #[prost(string, tag = "5")]
+    pub address: String,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum Purpose {
+    /// A node speaks to the control service: [`ToControl`], [`FromControl`].
+    Control = 0,
+    /// Two nodes speak: [`BetweenNodes`].
+    Node = 1,
+    /// Bytes of objects: [`ReadRange`], then the bytes.
+    Data = 2,
+    /// A tool asks the control service: [`ToControl`], [`FromControl`].
+    Tool = 3,
+}
+
+/// First frame of whoever connects.
+#[derive(Clone, PartialEq, Message)]
+pub struct Hello {
+    /// See [`crate::VERSION`].
+    #[prost(uint32, tag = "1")]
+    pub version: u32,
+    /// What the connection is for.
+    #[prost(enumeration = "Purpose", tag = "2")]
+    pub purpose: i32,
+    /// Number of the node that connects, if it has one.
+    #[prost(uint32, tag = "3")]
+    pub node: u32,
+    /// Number of the node that it means to reach.
+    #[prost(uint32, tag = "4")]
+    pub to: u32,
+}
+
+/// A member, as all others know it.
+#[derive(Clone, PartialEq, Message)]
+pub struct NodeInfo {
+    /// Never used again.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Twenty-eight bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub id: Vec<u8>,
+    /// Where other nodes reach it: `10.0.0.2:40123`.
+    #[prost(string, tag = "3")]
+    pub address: String,
+    /// Name of the machine.
+    #[prost(string, tag = "4")]
+    pub host: String,
+    /// Process id of its node service.
+    #[prost(uint32, tag = "5")]
+    pub pid: u32,
+    /// Everything it has.
+    #[prost(message, repeated, tag = "6")]
+    pub total: Vec<Amount>,
+    /// What of that is free.
+    #[prost(message, repeated, tag = "7")]
+    pub available: Vec<Amount>,
+    /// What it is like, by keys.
+    #[prost(map = "string, string", tag = "8")]
+    pub labels: std::collections::HashMap<String, String>,
+    /// Requests that wait there.
+    #[prost(uint64, tag = "9")]
+    pub waiting: u64,
+    /// It is on the machine of the control service.
+    #[prost(bool, tag = "10")]
+    pub is_head: bool,
+    /// Its Python, `3.11`.
+    #[prost(string, tag = "11")]
+    pub python: String,
+    /// Bytes of its object store.
+    #[prost(uint64, tag = "12")]
+    pub store_size: u64,
+    /// Bytes of that in use.
+    #[prost(uint64, tag = "13")]
+    pub store_used: u64,
+    /// What waits there, in words.
+    #[prost(string, repeated, tag = "14")]
+    pub waiting_for: Vec<String>,
+    /// Why it is not a member any more; empty while it is.
+    #[prost(string, tag = "15")]
+    pub left: String,
+}
+
+/// Asks to be a member, or to be one again after the control service went away.
+#[derive(Clone, PartialEq, Message)]
+pub struct Join {
+    /// About the node; its number is 0 the first time.
+    #[prost(message, optional, tag = "1")]
+    pub node: Option<NodeInfo>,
+    /// Actors that live there or are being started.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub actors: Vec<Vec<u8>>,
+    /// Its drivers.
+    #[prost(message, repeated, tag = "3")]
+    pub jobs: Vec<Job>,
+    /// The cluster it was a member of.
+    #[prost(bytes = "vec", tag = "4")]
+    pub cluster: Vec<u8>,
+    /// Its processes that live, the node service itself (number 0) included: of all others the
+    /// control service may have missed the end. Empty: the node does not say.
+    #[prost(uint64, repeated, tag = "5")]
+    pub processes: Vec<u64>,
+}
+
+/// A driver's program.
+#[derive(Clone, PartialEq, Message)]
+pub struct Job {
+    /// Four bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: Vec<u8>,
+    /// Process number of its driver.
+    #[prost(uint64, tag = "2")]
+    pub driver: u64,
+    /// Its namespace.
+    #[prost(string, tag = "3")]
+    pub namespace: String,
+    /// What was run, in words.
+    #[prost(string, tag = "4")]
+    pub entrypoint: String,
+    /// Operating-system process id of its driver.
+    #[prost(uint32, tag = "5")]
+    pub pid: u32,
+    /// Wall-clock milliseconds.
+    #[prost(uint64, tag = "6")]
+    pub started_ms: u64,
+    /// Wall-clock milliseconds; 0: it runs.
+    #[prost(uint64, tag = "7")]
+    pub ended_ms: u64,
+}
+
+/// Answer to [`Join`].
+#[derive(Clone, PartialEq, Message)]
+pub struct Welcome {
+    /// The node's number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Sixteen bytes that name the cluster.
+    #[prost(bytes = "vec", tag = "2")]
+    pub cluster: Vec<u8>,
+    /// All members.
+    #[prost(message, repeated, tag = "3")]
+    pub nodes: Vec<NodeInfo>,
+}
+
+/// What is free at a node, and what waits.
+#[derive(Clone, PartialEq, Message)]
+pub struct Load {
+    /// Whose.
+    #[prost(uint32, tag = "1")]
+    pub node: u32,
+    /// What is free.
+    #[prost(message, repeated, tag = "2")]
+    pub available: Vec<Amount>,
+    /// Requests that wait.
+    #[prost(uint64, tag = "3")]
+    pub waiting: u64,
+    /// Bytes of the object store in use.
+    #[prost(uint64, tag = "4")]
+    pub store_used: u64,
+    /// What waits, in words.
+    #[prost(string, repeated, tag = "5")]
+    pub waiting_for: Vec<String>,
+}
+
+/// Loads of several nodes.
+#[derive(Clone, PartialEq, Message)]
+pub struct Loads {
+    /// Those that changed.
+    #[prost(message, repeated, tag = "1")]
+    pub loads: Vec<Load>,
+}
+
+/// A message of a process that its own node passes on.
+#[derive(Clone, PartialEq, Message)]
+pub struct OfProcess {
+    /// Process number.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// What it says.
+    #[prost(message, optional, tag = "2")]
+    pub message: Option<ToNode>,
+    /// Of an actor that it makes: how often that was started before.
+    #[prost(uint64, tag = "3")]
+    pub restarts: u64,
+    /// The process, for a node that does not know it.
+    #[prost(message, optional, tag = "4")]
+    pub about: Option<Introduce>,
+}
+
+/// A message to a process of another node.
+#[derive(Clone, PartialEq, Message)]
+pub struct ForProcess {
+    /// Process number.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// What it is told.
+    #[prost(message, optional, tag = "2")]
+    pub message: Option<FromNode>,
+}
+
+/// How an actor fares, from the node where it lives.
+#[derive(Clone, PartialEq, Message)]
+pub struct ActorNews {
+    /// Sixteen bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// See [`crate::control::ActorPhase`].
+    #[prost(enumeration = "crate::control::ActorPhase", tag = "2")]
+    pub phase: i32,
+    /// Why it died.
+    #[prost(string, tag = "3")]
+    pub reason: String,
+    /// Its constructor's error.
+    #[prost(bytes = "vec", tag = "4")]
+    pub creation_error: Vec<u8>,
+    /// How often it was started again.
+    #[prost(uint64, tag = "5")]
+    pub restarts: u64,
+    /// Process number of its worker, when alive.
+    #[prost(uint64, tag = "6")]
+    pub process: u64,
+}
+
+/// What to do with a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum KvVerb {
+    /// Its value.
+    Get = 0,
+    /// Sets it, unless it exists and must not be overwritten.
+    Put = 1,
+    /// Removes it, or every key that begins with it.
+    Delete = 2,
+    /// The keys that begin with it.
+    List = 3,
+}
+
+/// A question to the key-value table, and its answer.
+#[derive(Clone, PartialEq, Message)]
+pub struct Kv {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// What to do.
+    #[prost(enumeration = "KvVerb", tag = "2")]
+    pub verb: i32,
+    /// Keys are apart in each.
+    #[prost(string, tag = "3")]
+    pub namespace: String,
+    /// The key, or the beginning of keys.
+    #[prost(bytes = "vec", tag = "4")]
+    pub key: Vec<u8>,
+    /// The value; in an answer, only if there is one.
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub value: Option<Vec<u8>>,
+    /// Put: also if it exists. Delete: everything that begins with it.
+    #[prost(bool, tag = "6")]
+    pub wide: bool,
+    /// Answer: how many were set or removed.
+    #[prost(uint64, tag = "7")]
+    pub count: u64,
+    /// Answer to a list.
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub keys: Vec<Vec<u8>>,
+}
+
+/// Tokens of the cluster, the current one first.
+#[derive(Clone, PartialEq, Message)]
+pub struct Tokens {
+    /// As `oxiray token` prints them.
+    #[prost(string, repeated, tag = "1")]
+    pub tokens: Vec<String>,
+}
+
+/// An actor, as tools see it.
+#[derive(Clone, PartialEq, Message)]
+pub struct ActorInfo {
+    /// Sixteen bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub actor: Vec<u8>,
+    /// Name of its class.
+    #[prost(string, tag = "2")]
+    pub class_name: String,
+    /// Its own name, if it has one.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// The namespace of that.
+    #[prost(string, tag = "4")]
+    pub namespace: String,
+    /// See [`crate::control::ActorPhase`].
+    #[prost(enumeration = "crate::control::ActorPhase", tag = "5")]
+    pub phase: i32,
+    /// The node where it lives or waits.
+    #[prost(uint32, tag = "6")]
+    pub node: u32,
+    /// How often it was started again.
+    #[prost(uint64, tag = "7")]
+    pub restarts: u64,
+    /// Why it died, or why it waits.
+    #[prost(string, tag = "8")]
+    pub reason: String,
+}
+
+/// The cluster, as tools see it.
+#[derive(Clone, PartialEq, Message)]
+pub struct State {
+    /// Sixteen bytes that name it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub cluster: Vec<u8>,
+    /// Members, and the last that left.
+    #[prost(message, repeated, tag = "2")]
+    pub nodes: Vec<NodeInfo>,
+    /// Programs, the last that ended included.
+    #[prost(message, repeated, tag = "3")]
+    pub jobs: Vec<Job>,
+    /// Actors, the last that died included.
+    #[prost(message, repeated, tag = "4")]
+    pub actors: Vec<ActorInfo>,
+    /// Where it keeps its state: `memory`, a path, a URL without its password.
+    #[prost(string, tag = "5")]
+    pub store: String,
+    /// What is wrong with that; empty: nothing.
+    #[prost(string, tag = "6")]
+    pub store_trouble: String,
+}
+
+/// From a node, or a tool, to the control service.
+#[derive(Clone, PartialEq, Message)]
+pub struct ToControl {
+    /// Which message.
+    #[prost(oneof = "to_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12")]
+    pub body: Option<to_control::Body>,
+}
+
+/// The messages of [`ToControl`].
+pub mod to_control {
+    use super::*;
+
+    /// From a node, or a tool, to the control service.
+    #[derive(Clone, PartialEq, prost::Oneof)]
+    pub enum Body {
+        /// First message of a node.
+        #[prost(message, tag = "1")]
+        Join(Join),
+        /// Answer to `Ping`.
+        #[prost(message, tag = "2")]
+        Pong(Empty),
+        /// What is free and what waits.
+        #[prost(message, tag = "3")]
+        Load(Load),
+        /// A process of the node makes, watches, kills, names or finds an actor.
+        #[prost(message, tag = "4")]
+        OfProcess(OfProcess),
+        /// An actor that lives at the node.
+        #[prost(message, tag = "5")]
+        ActorNews(ActorNews),
+        /// A driver came, or went.
+        #[prost(message, tag = "6")]
+        Job(Job),
+        /// A process of the node is gone.
+        #[prost(uint64, tag = "7")]
+        ProcessGone(u64),
+        /// A question to the key-value table.
+        #[prost(message, tag = "8")]
+        Kv(Kv),
+        /// The node leaves, for this reason.
+        #[prost(message, tag = "9")]
+        Leave(Text),
+        /// A tool wants to see everything: answered with `State`.
+        #[prost(message, tag = "10")]
+        See(Empty),
+        /// A tool wants the secret changed: answered with `Tokens`.
+        #[prost(message, tag = "11")]
+        Rotate(Empty),
+        /// A tool wants a node, by its id in hexadecimal or its beginning, to leave.
+        #[prost(message, tag = "12")]
+        Remove(Text),
+    }
+}
+
+/// From the control service to a node or a tool.
+#[derive(Clone, PartialEq, Message)]
+pub struct FromControl {
+    /// Which message.
+    #[prost(oneof = "from_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11")]
+    pub body: Option<from_control::Body>,
+}
+
+/// The messages of [`FromControl`].
+pub mod from_control {
+    use super::*;
+
+    /// From the control service to a node or a tool.
+    #[derive(Clone, PartialEq, prost::Oneof)]
+    pub enum Body {
+        /// Answer to `Join`.
+        #[prost(message, tag = "1")]
+        Welcome(Welcome),
+        /// The node is not, or no longer, a member: it must end. Or a tool's wish is refused.
+        #[prost(message, tag = "2")]
+        Refused(Text),
+        /// Are you there?
+        #[prost(message, tag = "3")]
+        Ping(Empty),
+        /// A member more.
+        #[prost(message, tag = "4")]
+        NodeJoined(NodeInfo),
+        /// A member less; `left` says why.
+        #[prost(message, tag = "5")]
+        NodeLeft(NodeInfo),
+        /// What is free elsewhere.
+        #[prost(message, tag = "6")]
+        Loads(Loads),
+        /// A process of another node makes, watches or kills an actor here.
+        #[prost(message, tag = "7")]
+        OfProcess(OfProcess),
+        /// An answer to a process of the node.
+        #[prost(message, tag = "8")]
+        ForProcess(ForProcess),
+        /// Answer to `Kv`.
+        #[prost(message, tag = "9")]
+        Kv(Kv),
+        /// The secret changed.
+        #[prost(message, tag = "10")]
+        Tokens(Tokens),
+        /// Answer to `See`.
+        #[prost(message, tag = "11")]
+        State(State),
+    }
+}
+
+/// A process that another node may hear from.
+#[derive(Clone, PartialEq, Message)]
+pub struct Introduce {
+    /// Process number.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "2")]
+    pub pid: u32,
+    /// Four bytes: the job it works for.
+    #[prost(bytes = "vec", tag = "3")]
+    pub job: Vec<u8>,
+    /// What workers of that job must know.
+    #[prost(message, optional, tag = "4")]
+    pub config: Option<crate::control::JobConfig>,
+}
+
+/// Bytes of a ring between two processes of different nodes.
+#[derive(Clone, PartialEq, Message)]
+pub struct Passed {
+    /// Process number.
+    #[prost(uint64, tag = "1")]
+    pub from: u64,
+    /// Process number.
+    #[prost(uint64, tag = "2")]
+    pub to: u64,
+    /// One frame of the ring, or one piece.
+    #[prost(bytes = "vec", tag = "3")]
+    pub frame: Vec<u8>,
+}
+
+/// Names an object by the node and the store where it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Message)]
+pub struct Origin {
+    /// Number of the node.
+    #[prost(uint32, tag = "1")]
+    pub node: u32,
+    /// Key in its store.
+    #[prost(uint64, tag = "2")]
+    pub key: u64,
+}
+
+/// Wants to read an object.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Pull {
+    /// The reader's name for it.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// The object.
+    #[prost(message, optional, tag = "2")]
+    pub origin: Option<Origin>,
+}
+
+/// Answer to [`Pull`].
+#[derive(Clone, PartialEq, Message)]
+pub struct PullAnswer {
+    /// As in [`Pull`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Names what may be read, in [`ReadRange`]; 0: nothing.
+    #[prost(uint64, tag = "2")]
+    pub grant: u64,
+    /// Bytes of the object.
+    #[prost(uint64, tag = "3")]
+    pub len: u64,
+    /// Ask this node instead; 0: no.
+    #[prost(uint32, tag = "4")]
+    pub elsewhere: u32,
+    /// Why not, if so.
+    #[prost(message, optional, tag = "5")]
+    pub refused: Option<crate::control::Refused>,
+}
+
+/// The reader is done with a grant.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct PullDone {
+    /// As in [`PullAnswer`].
+    #[prost(uint64, tag = "1")]
+    pub grant: u64,
+    /// It has all, and can serve others.
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+}
+
+/// Names objects by keys of the receiver's store, or of the sender's.
+#[derive(Clone, PartialEq, Message)]
+pub struct Keys {
+    /// The keys.
+    #[prost(uint64, repeated, tag = "1")]
+    pub keys: Vec<u64>,
+    /// Number of the node they are of.
+    #[prost(uint32, tag = "2")]
+    pub node: u32,
+}
+
+/// Between two nodes.
+#[derive(Clone, PartialEq, Message)]
+pub struct BetweenNodes {
+    /// Which message.
+    #[prost(oneof = "between_nodes::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12")]
+    pub body: Option<between_nodes::Body>,
+}
+
+/// The messages of [`BetweenNodes`].
+pub mod between_nodes {
+    use super::*;
+
+    /// Between two nodes.
+    #[derive(Clone, PartialEq, prost::Oneof)]
+    pub enum Body {
+        /// A process of the sender, before anything else about it.
+        #[prost(message, tag = "1")]
+        Introduce(Introduce),
+        /// A process of the sender says this to the receiver's service.
+        #[prost(message, tag = "2")]
+        OfProcess(OfProcess),
+        /// The sender's service says this to a process of the receiver.
+        #[prost(message, tag = "3")]
+        ForProcess(ForProcess),
+        /// A process of the sender says this to one of the receiver.
+        #[prost(message, tag = "4")]
+        Passed(Passed),
+        /// A process of the sender is gone.
+        #[prost(message, tag = "5")]
+        Ended(ProcessDied),
+        /// Wants to read an object.
+        #[prost(message, tag = "6")]
+        Pull(Pull),
+        /// Answer to `Pull`.
+        #[prost(message, tag = "7")]
+        PullAnswer(PullAnswer),
+        /// The reader is done.
+        #[prost(message, tag = "8")]
+        PullDone(PullDone),
+        /// These objects are gone: so must their copies.
+        #[prost(message, tag = "9")]
+        Freed(Keys),
+        /// Leases that the receiver asked for on behalf of a process cannot be had now.
+        #[prost(message, tag = "10")]
+        Declined(Declined),
+        /// The sender has to do with this process of the receiver, and wants to
+        /// hear of its end.
+        #[prost(uint64, tag = "11")]
+        Knows(u64),
+        /// Wants leases for a process of the sender.
+        #[prost(message, tag = "12")]
+        AskLeases(AskLeases),
+    }
+}
+
+/// Leases that a process of the sender can use.
+#[derive(Clone, PartialEq, Message)]
+pub struct AskLeases {
+    /// Process number.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// As in [`crate::control::SetDemand`].
+    #[prost(uint64, tag = "2")]
+    pub shape_key: u64,
+    /// The shape.
+    #[prost(message, optional, tag = "3")]
+    pub shape: Option<crate::control::Shape>,
+    /// So many more, or fewer.
+    #[prost(sint64, tag = "4")]
+    pub more: i64,
+    /// They may wait there; otherwise they are declined if they cannot be had now.
+    #[prost(bool, tag = "5")]
+    pub wait: bool,
+}
+
+/// Leases that cannot be had now.
+#[derive(Clone, PartialEq, Message)]
+pub struct Declined {
+    /// Process number of whom they were for.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// As in [`crate::control::SetDemand`].
+    #[prost(uint64, tag = "2")]
+    pub shape_key: u64,
+    /// How many.
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+}
+
+/// On a data connection: send these bytes of a grant.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct ReadRange {
+    /// As in [`PullAnswer`].
+    #[prost(uint64, tag = "1")]
+    pub grant: u64,
+    /// From here in the object,
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// so many.
+    #[prost(uint64, tag = "3")]
+    pub len: u64,
+}
+
+macro_rules! from_body {
+    ($($message:ident, $module:ident);*) => {$(
+        impl From<$module::Body> for $message {
+            fn from(body: $module::Body) -> Self {
+                Self { body: Some(body) }
+            }
+        }
+    )*};
+}
+from_body!(ToControl, to_control; FromControl, from_control; BetweenNodes, between_nodes);

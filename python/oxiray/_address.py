@@ -1,0 +1,169 @@
+"""The nodes that `oxiray start` has started on this machine, and which of them an address means.
+
+A node has a file `<base>/started/<session>` with a line `key=value` for each field; the program
+`oxiray` writes it. One whose processes are all gone is removed by whoever meets it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from . import _session_dir
+
+# How long a try to reach a head may take, to say what is wrong.
+_PATIENCE_S = 2.0
+
+
+class StartedNode(NamedTuple):
+    path: str
+    address: str  # of the control service
+    node_address: str
+    node_id: str
+    session_dir: str
+    is_head: bool
+    node: str  # its process: pid and start time
+    control: str
+
+    def runs(self) -> bool:
+        return is_alive(self.node)
+
+
+def parse(text: str, path: str = "") -> StartedNode:
+    """A node's file, read."""
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return StartedNode(
+        path,
+        fields.get("address", ""),
+        fields.get("node_address", ""),
+        fields.get("node_id", ""),
+        fields.get("session_dir", ""),
+        bool(fields.get("is_head")),
+        fields.get("node_pid", ""),
+        fields.get("control_pid", ""),
+    )
+
+
+def running() -> list[StartedNode]:
+    """The nodes that run, the latest last."""
+    folder = os.path.join(_session_dir.base(), "started")
+    found = []
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            with open(path) as file:
+                node = parse(file.read(), path)
+            written = os.stat(path).st_mtime_ns
+        except OSError:  # it went away
+            continue
+        if name.startswith("."):  # being written
+            continue
+        if node.runs():
+            found.append((written, node))
+        elif not is_alive(node.control):
+            forget(node)
+    return [node for _, node in sorted(found, key=lambda pair: pair[0])]
+
+
+def forget(node: StartedNode) -> None:
+    """Removes what a node that ended has left. Never raises."""
+    _session_dir.remove(node.path)
+    try:
+        os.rmdir(os.path.dirname(node.path))
+    except OSError:  # there are others
+        pass
+    if os.path.isdir(node.session_dir):
+        _session_dir.bury(node.session_dir)
+
+
+def resolve(address: str | None) -> StartedNode | None:
+    """The node of this machine to connect to; None: a session of one's own is to be started."""
+    address = address or os.environ.get("OXIRAY_ADDRESS") or os.environ.get("RAY_ADDRESS") or None
+    if address == "local":
+        return None
+    if address is None or address == "auto":
+        nodes = running()
+        if nodes:
+            # Heads first where one cluster has several nodes here; of several clusters the latest.
+            latest = [node for node in nodes if node.address == nodes[-1].address]
+            return next((node for node in latest if node.is_head), latest[0])
+        if address is None:
+            return None
+        raise ConnectionError(
+            "Could not find any running Ray instance: no node of a cluster runs on this machine "
+            f"(looked in {_session_dir.base()}). Start one with `oxiray start --head`, or join one "
+            "with `oxiray start --address=HOST:PORT`; or leave the address out, and init() starts "
+            "a session of its own."
+        )
+    if "://" in address:
+        raise ConnectionError(
+            f"init(address={address!r}): Ray Client is not supported, and not needed: run the "
+            "program on a machine of the cluster, or let this machine join it with `oxiray start "
+            '--address=HOST:PORT`, and connect with init(address="auto").'
+        )
+    host, port = _split(address)
+    here = [node for node in running() if _is_same(host, port, node)]
+    if here:
+        return next((node for node in here if node.is_head), here[0])
+    raise ConnectionError(_why_not(address, host, port))
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(
+            f'init(address={address!r}) must be "auto", "local" or "HOST:PORT", such as '
+            '"10.0.0.1:6379"'
+        )
+    return host, int(port)
+
+
+def _is_same(host: str, port: int, node: StartedNode) -> bool:
+    its_host, its_port = _split(node.address)
+    if port != its_port:
+        return False
+    if host == its_host or (node.is_head and host in ("localhost", "127.0.0.1", "::1")):
+        return True
+    return bool(_ips(host) & _ips(its_host))
+
+
+def _ips(host: str) -> set[str]:
+    import socket
+
+    try:
+        return {str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), None)}
+    except OSError:
+        return set()
+
+
+def _why_not(address: str, host: str, port: int) -> str:
+    import socket
+
+    try:
+        socket.create_connection((host.strip("[]"), port), _PATIENCE_S).close()
+    except OSError as error:
+        return (
+            f"init(address={address!r}): nobody answers there ({error}). Is the head running, and "
+            "is this its address? `oxiray status` on the head machine tells. Once it is, this "
+            f"machine joins with `oxiray start --address={address} --token=...`."
+        )
+    return (
+        f"init(address={address!r}): this machine is not part of the cluster there. Run `oxiray "
+        f"start --address={address} --token=...` here first; `oxiray token --show-command` on the "
+        "head machine prints the whole command."
+    )
+
+
+def is_alive(process: str) -> bool:
+    """Whether the process, written as pid and start time, is still there."""
+    pid, _, since = process.partition(" ")
+    try:
+        with open(f"/proc/{int(pid)}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return False
+    return fields[0] not in ("Z", "X") and fields[19] == since
