@@ -46,8 +46,9 @@ class Machine:
         assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
         return done
 
-    def start_head(self, *arguments, **env):
-        self("start", "--head", f"--node-ip-address={self.ip}", "--port=0", *arguments, **env)
+    def start_head(self, *arguments, port=0, **env):
+        head = ("start", "--head", f"--node-ip-address={self.ip}", f"--port={port}")
+        self(*head, *arguments, **env)
         return self
 
     def join(self, head, *arguments, **env):

@@ -59,8 +59,8 @@ def free(refs: list[ObjectRef]) -> None:
 
 def locations(
     refs: list[ObjectRef], *, timeout: float | None = None
-) -> list[tuple[int | None, bool]]:
-    """Of each: bytes of its value, None while there is none, and whether it is on disk."""
+) -> list[tuple[int | None, bool, int]]:
+    """Of each: bytes of its value, None while there is none; whether it is on disk; its node."""
 
 def wait(
     refs: list[ObjectRef],
@@ -132,11 +132,16 @@ def is_running() -> bool: ...
 def after_fork_in_child() -> None:
     """Forgets the session, which is the parent's: inherited refs raise, and their end says nothing."""
 
-def next_log() -> tuple[str, str, int, bool, list[str]] | None:
-    """The next ("log" | "warning", name, pid, is_error, lines); sleeps without the GIL; None: the session ended."""
+def next_log() -> tuple[str, str, int, str, bool, list[str]] | None:
+    """The next ("log" | "warning", name, pid, machine, is_error, lines); sleeps without the GIL; None: the session ended."""
 
 def cluster_view() -> dict[str, Any]:
     """total, available, held: dict[str, float]; node_id: bytes; workers, actors, store_used, store_size, pid: int; waiting: list[str]; host: str; nodes, empty when alone: list of dicts {number: int, id: bytes, address, host: str, pid: int, total, available: dict[str, float], labels: dict[str, str], is_head: bool, left: str, store_size, store_used, waiting: int}"""
+
+def key_value(
+    verb: str, namespace: str, key: bytes, value: bytes | None, wide: bool
+) -> tuple[bytes | None, int, list[bytes]]:
+    """Asks the key-value table: value, how many were set or removed, keys."""
 
 def context() -> dict[str, Any]:
     """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; address of the node and control service, empty when alone: address, control: str; is_driver: bool; device_ids: list[int]"""

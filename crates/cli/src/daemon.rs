@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -300,7 +301,7 @@ pub(crate) fn allow_many_descriptors() {
 
 /// The service's own log; `OXIRAY_LOG` is its level.
 pub(crate) fn log_to(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     let level = std::env::var("OXIRAY_LOG").unwrap_or_default();
     let level = level.parse().unwrap_or(tracing::Level::INFO);
     let log = tracing_subscriber::fmt().with_writer(file).with_ansi(false).with_max_level(level);

@@ -128,7 +128,8 @@ impl Shell {
                 }
             }
             Body::Tokens(tokens) => self.io.on_tokens(tokens),
-            Body::Welcome(_) | Body::Refused(_) | Body::Ping(_) | Body::Kv(_) | Body::State(_) => {}
+            Body::Kv(answer) => self.event(Event::KvAnswered(answer)),
+            Body::Welcome(_) | Body::Refused(_) | Body::Ping(_) | Body::State(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::{ActorNews, Introduce, OfProcess, from_control};
+use oxiray_wire::cluster::{ActorNews, Introduce, KEPT_ACTORS, OfProcess, from_control};
 use oxiray_wire::control::{ActorPhase, CreateActor, ToNode, from_node, to_node};
 use prost::Message;
 
@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::dead_actors::state_of;
 use crate::event::{Change, Outbox, Table};
 use crate::placement::Placement;
-use crate::record::{ActorRecord, DeadRecord};
+use crate::record::{self, ActorRecord, DeadRecord};
 
 /// Who wants to know of an actor, with what a node that does not know them needs.
 pub(crate) type Watchers = BTreeMap<ProcessId, Option<Introduce>>;
@@ -105,6 +105,7 @@ impl Control {
             message: Some(ToNode::from(create)),
             restarts: record.restarts,
             about: record.about_creator.clone(),
+            gone: !self.is_alive(record.creator()),
         };
         self.send(record.node, from_control::Body::OfProcess(message), out);
     }
@@ -173,6 +174,10 @@ impl Control {
             }
         }
         self.release_name(id, out);
+        let kept = (KEPT_ACTORS.to_owned(), id.0.to_vec());
+        if self.kv.remove(&kept).is_some() {
+            out.persist(Change::delete(Table::Kv, record::kv_key(&kept.0, &kept.1)));
+        }
         for watcher in told.into_keys() {
             self.tell(watcher, from_node::Body::ActorState(state_of(id, &dead)), out);
         }

@@ -119,7 +119,10 @@ impl Control {
 
     /// A process is gone: what it would have made will not be.
     pub(crate) fn forget_process(&mut self, process: ProcessId, out: &mut impl Outbox) {
-        let its = |id: &&ActorId| self.actors[*id].record.creator() == process;
+        let its = |id: &&ActorId| {
+            let record = &self.actors[*id].record;
+            record.creator() == process && !self.can_be_made(record)
+        };
         let waiting: Vec<ActorId> = self.waiting.iter().filter(its).copied().collect();
         for id in waiting {
             self.bury(id, "its owner died", Vec::new(), out);

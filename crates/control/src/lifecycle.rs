@@ -1,6 +1,7 @@
 //! What becomes of actors that lost their node, or that their node lost.
 
 use oxiray_ids::ActorId;
+use oxiray_wire::cluster::KEPT_ACTORS;
 use oxiray_wire::control::{Actor, ActorPhase, to_node};
 
 use crate::control::Control;
@@ -33,7 +34,7 @@ impl Control {
             self.write(id, out);
         } else if let Some(reason) = record.killed.clone() {
             return self.bury(id, &reason, Vec::new(), out);
-        } else if !self.is_alive(record.creator()) {
+        } else if !self.can_be_made(record) {
             return self.bury(id, "its owner died", Vec::new(), out);
         }
         // A node that remembers how the actor ended says so instead of making it.
@@ -67,6 +68,17 @@ impl Control {
         true
     }
 
+    /// Whether somebody has the class and arguments of an actor: its creator, or, if it
+    /// may outlive that, the key-value table.
+    pub(crate) fn can_be_made(&self, record: &ActorRecord) -> bool {
+        let create = record.create.as_ref();
+        let kept = create.is_some_and(|create| {
+            let key = (KEPT_ACTORS.to_owned(), create.actor.clone());
+            create.detached && self.kv.contains_key(&key)
+        });
+        kept || self.is_alive(record.creator())
+    }
+
     fn why_not_again(&self, record: &ActorRecord, reason: &str) -> Option<String> {
         if let Some(killed) = &record.killed {
             return Some(killed.clone());
@@ -74,8 +86,7 @@ impl Control {
         if record.restarts_left() == Some(0) {
             return Some(reason.to_owned());
         }
-        // Its creator has its class and arguments.
-        (!self.is_alive(record.creator())).then(|| {
+        (!self.can_be_made(record)).then(|| {
             format!(
                 "{reason}. It could not be started again: the process that made it, which keeps \
                  its class and arguments, is gone"

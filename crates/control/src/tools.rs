@@ -64,7 +64,7 @@ impl Control {
         let meant: Vec<u32> = infos.filter(|info| is_meant(info)).map(|info| info.number).collect();
         match meant[..] {
             [number] if !wanted.is_empty() => {
-                let why = "it was removed by `oxiray remove-node`";
+                let why = "it was removed by hand";
                 self.remove_member(number, why, true, now, out);
                 if let Some(info) = self.left.back() {
                     out.send(peer, from_control::Body::NodeLeft(info.clone()));

@@ -89,7 +89,7 @@ impl Control {
         out: &mut impl Outbox,
     ) {
         let message = Some(ToNode::from(body));
-        let message = OfProcess { process: process.0, message, restarts: 0, about };
+        let message = OfProcess { process: process.0, message, about, ..OfProcess::default() };
         match self.members.get_mut(&number) {
             Some(member) if member.peer.is_none() => member.held.push(message),
             _ => self.send(number, from_control::Body::OfProcess(message), out),

@@ -3,8 +3,9 @@
 //! Pure: decides, and writes log lines; the caller closes. `K` is by what the caller knows a
 //! connection; times are nanoseconds of a clock that never goes back.
 //!
-//! - **D-1 (bounded):** at most [`MAX_STRANGERS`] are kept. One more, and the oldest has to go, so
-//!   that strangers who only sit there cannot keep members out.
+//! - **D-1 (bounded):** at most [`MAX_STRANGERS`] are kept. One more, and the oldest of the address
+//!   that has most has to go: strangers who only sit there cannot keep members out, nor can a
+//!   flood from one address.
 //! - **D-2 (patience):** after `expired(now)`, none is kept that came [`PATIENCE_NS`] or longer
 //!   before `now`.
 //! - **D-3 (wake-up):** `next_wakeup` is the earliest time at which `expired` returns something,
@@ -55,12 +56,25 @@ impl<K: Copy + Eq> Doorkeeper<K> {
     #[must_use]
     pub fn admitted(&mut self, key: K, address: IpAddr, now: u64) -> Option<K> {
         debug_assert!(self.strangers.iter().all(|stranger| stranger.key != key));
-        let dropped =
-            if self.strangers.len() == MAX_STRANGERS { self.strangers.pop_front() } else { None };
+        let dropped = match self.strangers.len() == MAX_STRANGERS {
+            true => self.crowded_out(),
+            false => None,
+        };
         self.strangers.push_back(Stranger { key, address, came: now });
         let dropped = dropped?;
         self.refused(dropped.address, "too many others connect at the same time", now);
         Some(dropped.key)
+    }
+
+    fn crowded_out(&mut self) -> Option<Stranger<K>> {
+        let count = |address| {
+            let same = self.strangers.iter().filter(|stranger| stranger.address == address);
+            same.count()
+        };
+        let ranked = self.strangers.iter().enumerate();
+        let (index, _) = ranked
+            .max_by_key(|(index, stranger)| (count(stranger.address), std::cmp::Reverse(*index)))?;
+        self.strangers.remove(index)
     }
 
     /// A connection has shown that it is of the cluster.

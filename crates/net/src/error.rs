@@ -105,7 +105,8 @@ pub enum NetError {
     },
     /// Somebody listens there already.
     #[error(
-        "port {} is in use on this machine; choose another one with --port, or run `oxiray stop` \
+        "port {} is in use on this machine; choose another one with --port (of the control service) \
+         or --node-manager-port (of the node), or run `oxiray stop` \
          if an earlier node still runs", .address.port()
     )]
     PortInUse {
@@ -119,7 +120,9 @@ pub enum NetError {
         address: SocketAddr,
     },
     /// One cannot listen there for another reason.
-    #[error("cannot listen on {address}: {source}; choose another port with --port")]
+    #[error(
+        "cannot listen on {address}: {source}; choose another port with --port or --node-manager-port"
+    )]
     Listen {
         /// Where we wanted to listen.
         address: SocketAddr,

@@ -1,6 +1,6 @@
 //! The lives of actors: waiting, starting, alive, started again, dead.
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Allocation;
 use oxiray_wire::cluster::ActorNews;
 use oxiray_wire::control::{
@@ -31,6 +31,7 @@ pub(crate) enum Stage {
 pub(crate) struct Actor {
     pub(crate) class_name: String,
     pub(crate) creator: ProcessId,
+    pub(crate) job: Option<JobId>,
     pub(crate) stage: Stage,
     placement: Shape,
     held: Shape,
@@ -59,6 +60,7 @@ impl Node {
         creator: ProcessId,
         message: CreateActor,
         restarts: u64,
+        job: Option<JobId>,
         out: &mut impl Outbox,
     ) {
         let Some(id) = ActorId::from_slice(&message.actor) else {
@@ -76,6 +78,7 @@ impl Node {
         let actor = Actor {
             class_name: message.class_name,
             creator,
+            job,
             stage: Stage::Expected,
             placement: message.placement.unwrap_or_default(),
             held: message.held.unwrap_or_default(),
@@ -90,7 +93,10 @@ impl Node {
         };
         self.actors.insert(id, actor);
         self.queue_actor(id);
-        self.processes.get_mut(&creator).expect("is the sender").actors.insert(id);
+        let Some(process) = self.processes.get_mut(&creator) else {
+            return; // It outlived its creator, and is made from what was kept.
+        };
+        process.actors.insert(id);
         self.watch(creator, id);
         if self.member.is_some() {
             // Whoever asked by way of the control service hears where it is.
@@ -123,8 +129,9 @@ impl Node {
         let Some(actor) = self.actors.get_mut(&id) else {
             return;
         };
-        // Its creator has its class and arguments.
-        let can = self.processes.contains_key(&actor.creator) && actor.restarts_left != 0;
+        // Its creator has its class and arguments; or they were kept, if it was made once.
+        let known = self.processes.contains_key(&actor.creator) || actor.detached;
+        let can = known && actor.restarts_left != 0;
         if intended || !can {
             return self.bury(id, reason, Vec::new(), out);
         }
@@ -181,6 +188,7 @@ impl Node {
         let actor = Actor {
             class_name: String::new(),
             creator,
+            job: process.job,
             stage: Stage::Expected,
             placement: Shape::default(),
             held: Shape::default(),
@@ -217,6 +225,7 @@ impl Node {
     ) {
         let actor = self.actors.get_mut(&id).expect("was waiting");
         let creator = actor.creator;
+        let creator_lives = self.processes.contains_key(&creator);
         actor.stage = Stage::Starting(worker);
         let message = StartActor {
             actor: id.0.to_vec(),
@@ -224,10 +233,13 @@ impl Node {
             creator: creator.0,
             class_name: actor.class_name.clone(),
             restarts: actor.restarts,
+            kept: !creator_lives,
+            keep: actor.detached && actor.restarts_left != 0,
         };
+        let job = actor.job;
         actor.allocation = Some(allocation);
         self.processes.get_mut(&worker).expect("was idle").role = Role::Actor(id);
-        self.bind_job(worker, creator, out);
+        self.bind_job(worker, job, out);
         self.ensure_channel(creator, worker, out);
         out.send(worker, from_node::Body::StartActor(message));
     }
@@ -344,6 +356,7 @@ impl Node {
             return;
         };
         self.names.release(id);
+        self.key_values.forget_actor(id);
         if let Some(allocation) = actor.allocation.take() {
             self.ledger.release(allocation);
         }

@@ -57,6 +57,12 @@ pub(crate) struct Member {
     pub(crate) turn: u64,
     /// Demands with units that have no place yet.
     pub(crate) unplaced: BTreeSet<(ProcessId, u64)>,
+    /// Shapes of units that were placed at this node within one pass.
+    pub(crate) placed_here: Vec<ShapeId>,
+    /// What nodes say that have not been heard of yet: the news of them is late.
+    pub(crate) early: BTreeMap<u32, Vec<between_nodes::Body>>,
+    /// The last node that joined: numbers are given in order.
+    pub(crate) last_joined: u32,
     /// Questions to the control service that it has not answered.
     pub(crate) asked: BTreeMap<(ProcessId, u64), to_node::Body>,
     /// What the control service must not forget: actors to make, or to kill.
@@ -80,6 +86,9 @@ impl Member {
             leased: BTreeMap::new(),
             turn: 0,
             unplaced: BTreeSet::new(),
+            placed_here: Vec::new(),
+            early: BTreeMap::new(),
+            last_joined: 0,
             asked: BTreeMap::new(),
             creating: BTreeMap::new(),
             killing: BTreeMap::new(),

@@ -106,7 +106,8 @@ impl Node {
         allocation: Allocation,
         out: &mut impl Outbox,
     ) {
-        self.bind_job(worker, holder, out);
+        let job = self.processes[&holder].job;
+        self.bind_job(worker, job, out);
         self.ensure_channel(holder, worker, out);
         self.last_lease += 1;
         let lease = LeaseId(self.last_lease);

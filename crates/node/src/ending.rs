@@ -46,6 +46,7 @@ impl Node {
         let (keeper, mut counter) = keeper!(self, out);
         keeper.on_ended(id, told, now, &mut counter);
         self.forget_copy_waiter(id);
+        self.forget_kv_asker(id);
         if let Role::Actor(actor) = process.role {
             let intended = farewell.as_ref().is_some_and(|farewell| farewell.intended);
             let reason = match farewell {

@@ -2,7 +2,9 @@
 
 use oxiray_ids::{JobId, NodeId, ProcessId, StoreKey};
 use oxiray_store::{Extent, Refusal};
-use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, OfProcess, between_nodes, to_control};
+use oxiray_wire::cluster::{
+    BetweenNodes, Kv, Load, NodeInfo, OfProcess, between_nodes, to_control,
+};
 use oxiray_wire::control::{Amount, from_node, to_node};
 
 /// What a node is made from.
@@ -86,6 +88,8 @@ pub enum Event {
     PeerLost(u32, String),
     /// What is free at other nodes.
     Loads(Vec<Load>),
+    /// The control service answers a question to its table of keys.
+    KvAnswered(Kv),
     /// The control service was away, and is there again.
     Reattached,
     /// An object came from another node, or did not, for this reason.

@@ -55,9 +55,13 @@ impl Node {
         Some(ProcessId(config.driver))
     }
 
-    /// A worker serves the job of `user` from now on.
-    pub(crate) fn bind_job(&mut self, worker: ProcessId, user: ProcessId, out: &mut impl Outbox) {
-        let job = self.processes.get(&user).and_then(|user| user.job);
+    /// A worker serves a job from now on.
+    pub(crate) fn bind_job(
+        &mut self,
+        worker: ProcessId,
+        job: Option<JobId>,
+        out: &mut impl Outbox,
+    ) {
         let Some(process) = self.processes.get_mut(&worker).filter(|w| w.job.is_none()) else {
             return;
         };

@@ -10,6 +10,7 @@
 //! - `schedule`: whose turn it is, and which workers to start
 //! - `pressure`: asking for leases back, and warning about what cannot run
 //! - `jobs`: programs of drivers, and which workers serve them
+//! - `kv`: keys and values
 //! - `pool`: idle workers, those that start and those that leave
 //! - `actors`, `dead_actors`, `names`: the lives of actors, and what they are called
 //! - `storage`: messages to and from the object store
@@ -26,6 +27,7 @@ mod demand;
 mod ending;
 mod event;
 mod jobs;
+mod kv;
 mod names;
 mod node;
 mod pool;

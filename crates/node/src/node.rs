@@ -13,6 +13,7 @@ use crate::cluster::Member;
 use crate::dead_actors::DeadActors;
 use crate::demand::{Lease, LeaseId};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
+use crate::kv::KeyValues;
 use crate::names::Names;
 use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
@@ -31,6 +32,7 @@ pub struct Node {
     pub(crate) member: Option<Member>,
     pub(crate) jobs: BTreeMap<JobId, JobConfig>,
     pub(crate) last_job: u32,
+    pub(crate) key_values: KeyValues,
     /// What the store has said to the node itself.
     pub(crate) own_news: VecDeque<OwnNews>,
     pub(crate) ledger: Ledger,
@@ -60,6 +62,7 @@ impl Node {
             member: None,
             jobs: BTreeMap::new(),
             last_job: 0,
+            key_values: KeyValues::default(),
             own_news: VecDeque::new(),
             ledger: Ledger::new(&setup.resources),
             keeper: Keeper::new(setup.store_size, table, setup.store_patience),
@@ -146,11 +149,12 @@ impl Node {
             Event::Routed(said) => self.on_routed(said, now, out),
             Event::Answered(process, body) => self.on_answered(0, process, body, now, out),
             Event::FrameCame { from, to } => self.on_frame_came(from, to, out),
-            Event::NodeJoined(info) => self.on_node_joined(info),
+            Event::NodeJoined(info) => self.on_node_joined(info, now, out),
             Event::NodeLeft(node, reason) => self.on_node_left(node, &reason, now, out),
             Event::PeerLost(node, reason) => self.on_peer_lost(node, &reason, now, out),
             Event::Loads(loads) => self.on_loads(loads),
             Event::Reattached => self.on_reattached(out),
+            Event::KvAnswered(answer) => self.on_kv_answered(answer, out),
             Event::Transferred(key, result) => self.on_transferred(key, result, now, out),
         }
         self.settle_own_news(now, out);
@@ -188,7 +192,10 @@ impl Node {
             Body::Blocked(_) => self.on_blocked(from, true),
             Body::Unblocked(_) => self.on_blocked(from, false),
             Body::Connect(peer) => self.on_connect(from, ProcessId(peer.process), out),
-            Body::CreateActor(create) => self.on_create_actor(from, create, 0, out),
+            Body::CreateActor(create) => {
+                let job = process.job;
+                self.on_create_actor(from, create, 0, job, out);
+            }
             Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
             Body::KillActor(actor) => self.on_kill_actor(&actor, out),
             Body::NameActor(wanted) => self.on_name_actor(from, wanted, out),
@@ -218,6 +225,7 @@ impl Node {
                 self.ask_round(from, query, out);
             }
             Body::ObjectReport(report) => self.on_report(from, report, out),
+            Body::Kv(question) => self.on_kv(from, question, out),
             Body::TaskReport(report) => self.on_task_report(from, report, out),
             Body::Query(query) => {
                 for view in self.view(query.request, from) {

@@ -1,6 +1,6 @@
 //! Workers: idle ones, those that start, and those that are too many.
 
-use oxiray_ids::ProcessId;
+use oxiray_ids::{JobId, ProcessId};
 use oxiray_wire::control::{Empty, ProcessKind, from_node};
 
 use crate::event::Outbox;
@@ -45,16 +45,17 @@ impl Pool {
 impl Node {
     /// An idle worker for `user`, one it has a channel to if there is such. Never
     /// the user itself: a worker may still ask for others after its task ended.
-    pub(crate) fn take_idle(&mut self, user: ProcessId) -> Option<ProcessId> {
-        let user_process = self.processes.get(&user)?;
-        let (channels, job) = (&user_process.channels, user_process.job);
+    pub(crate) fn take_idle(&mut self, user: ProcessId, job: Option<JobId>) -> Option<ProcessId> {
+        let channels = self.processes.get(&user).map(|process| &process.channels);
         let idle = &self.pool.idle;
         // Of the same job, whose modules and state it may have.
         let may = |worker: &ProcessId| {
             let of = self.processes[worker].job;
             *worker != user && (of.is_none() || of == job)
         };
-        let known = idle.iter().rposition(|worker| channels.contains_key(worker) && may(worker));
+        let known = idle.iter().rposition(|worker| {
+            channels.is_some_and(|channels| channels.contains_key(worker)) && may(worker)
+        });
         let index = known.or_else(|| idle.iter().rposition(may))?;
         Some(self.pool.idle.remove(index))
     }

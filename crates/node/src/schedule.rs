@@ -231,7 +231,8 @@ impl Node {
             let Some(allocation) = self.try_acquire(shape) else {
                 continue;
             };
-            match self.take_idle(id) {
+            let job = self.processes[&id].job;
+            match self.take_idle(id, job) {
                 Some(worker) => {
                     self.schedule.shapes[shape.0].waiting_since = Some(now);
                     self.grant(id, key, worker, allocation, out);
@@ -261,7 +262,8 @@ impl Node {
                 continue;
             };
             let actor = self.schedule.waiting_actors[&(shape, order)];
-            match self.take_idle(self.actors[&actor].creator) {
+            let (creator, job) = (self.actors[&actor].creator, self.actors[&actor].job);
+            match self.take_idle(creator, job) {
                 Some(worker) => {
                     self.schedule.shapes[shape.0].waiting_since = Some(now);
                     self.schedule.waiting_actors.remove(&(shape, order));

@@ -2,6 +2,7 @@
 
 mod bed;
 mod random;
+mod two_nodes;
 
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{ActorPhase, Empty, Lease, Peer, Text, to_node};

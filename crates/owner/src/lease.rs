@@ -52,6 +52,8 @@ impl Duration {
 
 #[derive(Default)]
 pub(crate) struct Shape {
+    /// A lease serves one task: the next one may be to go elsewhere.
+    once: bool,
     pub(crate) ready: VecDeque<TaskKey>,
     pub(crate) leases: Vec<usize>,
     pub(crate) requested: u64,
@@ -86,6 +88,13 @@ impl Owner {
         self.shapes.len() as u32 - 1
     }
 
+    /// Like [`Self::shape`], of tasks that are to be spread: each has a lease of its own.
+    pub fn spread_shape(&mut self) -> u32 {
+        let shape = self.shape();
+        self.shapes[shape as usize].once = true;
+        shape
+    }
+
     /// The next number for a function that has not been used in this process.
     pub fn function(&mut self) -> u32 {
         self.functions.push(Duration::default());
@@ -104,6 +113,9 @@ impl Owner {
 
     /// The shape by which a task goes where most of its large arguments are.
     fn nearest(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) -> u32 {
+        if self.shapes[shape as usize].once {
+            return shape;
+        }
         let mut by_node: SmallVec<[(u32, u64); 4]> = SmallVec::new();
         for argument in &self.tasks[key.0 as usize].spec.refs {
             if let Some(Content::Stored { origin, len }) = self.content(*argument) {
@@ -168,6 +180,7 @@ impl Owner {
 
     /// Pushes ready tasks to leases with room, and asks for leases for the rest.
     pub(crate) fn dispatch(&mut self, shape: u32, out: &mut impl Outbox) {
+        let once = self.shapes[shape as usize].once;
         while let Some(key) = self.shapes[shape as usize].ready.front().copied() {
             let estimate = self.estimate(key);
             let Some(lease) = self.lease_with_room(shape, estimate) else {
@@ -190,6 +203,8 @@ impl Owner {
             if lease.in_flight.is_empty() {
                 lease.progressed = now;
             }
+            // Goes back when this one is done.
+            lease.retiring |= once;
             let estimate_ns = estimate.unwrap_or(IN_FLIGHT_NS);
             lease.load_ns += estimate_ns;
             lease.in_flight.push_back(InFlight { task: key, number, estimate_ns });
@@ -239,6 +254,7 @@ impl Owner {
         let wanted = match front.map(|key| self.estimate(key)) {
             None => 0,
             Some(None) => waiting,
+            Some(_) if self.shapes[index as usize].once => waiting,
             Some(Some(each)) => (waiting.saturating_mul(each) / IN_FLIGHT_NS).clamp(1, waiting),
         };
         let shape = &mut self.shapes[index as usize];

@@ -426,6 +426,15 @@ impl Worker {
             return Next::Exit("it was told to become an actor without an id".into());
         };
         let Some(execution) = py.detach(|| runtime.begin_constructor(actor, start)) else {
+            if start.kept {
+                // Else it would be tried for ever.
+                let text = "the process that made this actor is gone, and its class and \
+                            arguments were too large to be kept (100 KB)";
+                let error = pyo3::exceptions::PyRuntimeError::new_err(text);
+                let described = self.creation_error(py, &error, &start.class_name);
+                runtime.actor_created(actor, described);
+                return Next::Exit(text.into());
+            }
             return Next::Exit("the constructor's arguments are damaged".into());
         };
         let devices: Vec<u32> =
@@ -444,6 +453,9 @@ impl Worker {
         }
         let task = execution.task();
         let built = self.payload(py, execution.giver, task.function).and_then(|payload| {
+            if start.keep {
+                runtime.keep_constructor(actor, &execution, &payload);
+            }
             let class = self.hooks.bind(py).call_method1("load_class", (&*payload,))?;
             self.call(py, &task, &class)
         });

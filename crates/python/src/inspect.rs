@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use oxiray_wire::cluster::NodeInfo;
+use oxiray_wire::cluster::{Kv, KvVerb, NodeInfo};
 use oxiray_wire::control::{Amount, UNIT};
 use oxiray_worker::events::read_session;
 use parking_lot::RwLock;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -111,6 +112,49 @@ fn resources<'py>(py: Python<'py>, amounts: &[Amount]) -> PyResult<Bound<'py, Py
         dict.set_item(&amount.name, amount.amount as f64 / UNIT as f64)?;
     }
     Ok(dict)
+}
+
+/// The longest value that goes into a control message.
+const MOST_VALUE_BYTES: usize = 100 << 10;
+
+/// Asks the key-value table: the value if one was asked for, how many keys were set or
+/// removed, and the keys if those were.
+#[pyfunction]
+pub(crate) fn key_value<'py>(
+    py: Python<'py>,
+    verb: &str,
+    namespace: String,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+    wide: bool,
+) -> PyResult<(Option<Bound<'py, PyBytes>>, u64, Vec<Bound<'py, PyBytes>>)> {
+    let verb = match verb {
+        "get" => KvVerb::Get,
+        "put" => KvVerb::Put,
+        "delete" => KvVerb::Delete,
+        "list" => KvVerb::List,
+        other => return Err(PyValueError::new_err(format!("no such thing to do: {other}"))),
+    };
+    let bytes = namespace.len() + key.len() + value.as_ref().map_or(0, Vec::len);
+    if bytes > MOST_VALUE_BYTES {
+        return Err(PyValueError::new_err(format!(
+            "namespace, key and value can have {MOST_VALUE_BYTES} bytes together, not {bytes}; \
+             put larger values into the object store with put()"
+        )));
+    }
+    let question = Kv { verb: verb as i32, namespace, key, value, wide, ..Kv::default() };
+    let session = session::current(py)?;
+    let mut raised = None;
+    let answer = py.detach(|| session.runtime.key_value(question, || raises_signal(&mut raised)));
+    match (answer, raised) {
+        (_, Some(error)) => Err(error),
+        (None, None) => Err(engine_error(py, 9, "the session has ended", &[])),
+        (Some(answer), None) => Ok((
+            answer.value.map(|value| PyBytes::new(py, &value)),
+            answer.count,
+            answer.keys.iter().map(|key| PyBytes::new(py, key)).collect(),
+        )),
+    }
 }
 
 /// Who and where this process is, and what it runs.

@@ -58,6 +58,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(execute::run_worker, module)?,
         wrap_pyfunction!(inspect::next_log, module)?,
         wrap_pyfunction!(inspect::cluster_view, module)?,
+        wrap_pyfunction!(inspect::key_value, module)?,
         wrap_pyfunction!(inspect::context, module)?,
         wrap_pyfunction!(inspect::current_name, module)?,
         wrap_pyfunction!(inspect::timeline, module)?,

@@ -143,7 +143,10 @@ fn summed(amounts: &[Amount]) -> Amounts<'_> {
 }
 
 fn everything(cluster: &Cluster) -> String {
-    let all: Vec<Amount> = cluster.nodes().flat_map(|node| cluster.total(node)).collect();
+    let mut all: Vec<Amount> = cluster.nodes().flat_map(|node| cluster.total(node)).collect();
+    // What every node has, or is called by, says nothing.
+    let telling = |name: &str| !name.starts_with("node:") && !name.ends_with("memory");
+    all.retain(|amount| telling(&amount.name));
     let all = summed(&all);
     if all.is_empty() { "no resources".into() } else { list(&all) }
 }

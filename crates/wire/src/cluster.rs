@@ -215,6 +215,9 @@ pub struct OfProcess {
     /// The process, for a node that does not know it.
     #[prost(message, optional, tag = "4")]
     pub about: Option<Introduce>,
+    /// The process is gone: the actor is made from what was kept of it.
+    #[prost(bool, tag = "5")]
+    pub gone: bool,
 }
 
 /// A message to a process of another node.
@@ -250,6 +253,9 @@ pub struct ActorNews {
     #[prost(uint64, tag = "6")]
     pub process: u64,
 }
+
+/// Where constructors of detached actors are kept in the key-value table, by actor id.
+pub const KEPT_ACTORS: &str = "__actors__";
 
 /// What to do with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]

@@ -472,6 +472,12 @@ pub struct StartActor {
     /// How often it was started again.
     #[prost(uint64, tag = "6")]
     pub restarts: u64,
+    /// Its creator is gone: its class and arguments were kept.
+    #[prost(bool, tag = "7")]
+    pub kept: bool,
+    /// Its class and arguments are to be kept: it may outlive its creator.
+    #[prost(bool, tag = "8")]
+    pub keep: bool,
 }
 
 /// Where an actor is in its life.
@@ -911,7 +917,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -1013,6 +1019,9 @@ pub mod to_node {
         /// Answer to `ReportTasks`.
         #[prost(message, tag = "30")]
         TaskReport(TaskReport),
+        /// A question to the key-value table.
+        #[prost(message, tag = "31")]
+        Kv(crate::cluster::Kv),
     }
 }
 
@@ -1022,7 +1031,7 @@ pub struct FromNode {
     /// Which message.
     #[prost(
         oneof = "from_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28"
     )]
     pub body: Option<from_node::Body>,
 }
@@ -1115,6 +1124,9 @@ pub mod from_node {
         /// Answer to `Query`.
         #[prost(message, tag = "27")]
         TaskReport(TaskReport),
+        /// Answer to `Kv`.
+        #[prost(message, tag = "28")]
+        Kv(crate::cluster::Kv),
     }
 }
 

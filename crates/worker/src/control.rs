@@ -13,6 +13,7 @@ use oxiray_owner::ActorEnd;
 use oxiray_store::Miss;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
+use oxiray_wire::cluster::Kv;
 use oxiray_wire::control::{
     self, ActorNames, ActorPhase, ActorState, Allocate, ClusterView, Fetch, FromNode, NamedActor,
     ProcessDied, PullObject, Query, Refused, Slab, Topic, Withdraw, from_node, to_node,
@@ -120,6 +121,7 @@ enum Reply {
     Named(NamedActor),
     Names(Vec<String>),
     Copied(Result<StoreKey, Refused>),
+    Kv(Kv),
 }
 
 /// Answers of the node service to questions of this process.
@@ -251,7 +253,7 @@ impl Runtime {
         question: impl FnOnce(u64) -> to_node::Body,
         interrupted: impl FnMut() -> bool,
     ) -> Result<Reply, Unanswered> {
-        let request = self.replies.next.fetch_add(1, Ordering::Relaxed);
+        let request = self.replies.next.fetch_add(1, Ordering::Relaxed) + 1;
         self.lock().io.tell_node(question(request));
         let reply = self.replies.take(request, interrupted);
         if let Err(Unanswered::Interrupted) = reply {
@@ -390,6 +392,14 @@ impl Runtime {
         }
     }
 
+    /// Asks the key-value table; `None` if the session ended or `interrupted` said so.
+    pub fn key_value(&self, question: Kv, interrupted: impl FnMut() -> bool) -> Option<Kv> {
+        match self.ask(|request| to_node::Body::Kv(Kv { request, ..question }), interrupted) {
+            Ok(Reply::Kv(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
     /// The cluster as it is now; `None` if the session ended or `interrupted` said so.
     pub fn cluster_view(&self, interrupted: impl FnMut() -> bool) -> Option<ClusterView> {
         let topic = Topic::Cluster as i32;
@@ -473,6 +483,8 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
             return runtime.replies.put(pulled.request, Reply::Copied(answer));
         }
         Body::JoinJob(config) => runtime.join_job(config),
+        Body::Kv(answer) if answer.request == 0 => return,
+        Body::Kv(answer) => return runtime.replies.put(answer.request, Reply::Kv(answer)),
         Body::NamedActor(found) => {
             return runtime.replies.put(found.request, Reply::Named(found));
         }

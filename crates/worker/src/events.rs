@@ -92,7 +92,11 @@ impl EventLog {
     }
 
     fn add_name(&mut self, name: &str) -> io::Result<u32> {
-        fs::create_dir_all(&self.directory)?;
+        // Only this one: the session's directory may be gone, and must not come back.
+        match fs::create_dir(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
         let path = self.directory.join(format!("{}.names", self.pid));
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         file.write_all(format!("{}\n", name.replace('\n', " ")).as_bytes())?;

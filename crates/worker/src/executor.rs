@@ -6,6 +6,7 @@ use std::thread::ThreadId;
 use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
 use oxiray_owner::{ObjectKey, Outbox};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
+use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb};
 use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
 use oxiray_wire::frame::{Answer, Frame, Outcome, Task, Value};
 
@@ -14,6 +15,9 @@ use crate::runtime::{Runtime, State, Waited};
 
 /// Answers are told at least this often while more work waits.
 const TELL_EVERY_NS: u64 = 200_000;
+
+/// Constructors up to this many bytes, with their classes, are kept.
+const MOST_KEPT: usize = 100 << 10;
 
 struct Queued {
     peer: ProcessId,
@@ -303,9 +307,42 @@ impl Runtime {
         state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.to_owned() }));
     }
 
+    /// Keeps the constructor of an actor, which may outlive its creator, if it is not large.
+    pub fn keep_constructor(&self, actor: ActorId, execution: &Execution, class: &[u8]) {
+        let task = &execution.bytes;
+        if task.len() + class.len() > MOST_KEPT {
+            return;
+        }
+        let mut value = (task.len() as u32).to_le_bytes().to_vec();
+        value.extend_from_slice(task);
+        value.extend_from_slice(class);
+        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
+        let verb = KvVerb::Put as i32;
+        let put = Kv { verb, namespace, key, value: Some(value), wide: true, ..Kv::default() };
+        // Nobody waits for the answer.
+        self.lock().io.tell_node(to_node::Body::Kv(put));
+    }
+
+    /// A constructor that was kept, and its class.
+    fn kept_constructor(&self, actor: ActorId) -> Option<(Vec<u8>, Vec<u8>)> {
+        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
+        let get = Kv { verb: KvVerb::Get as i32, namespace, key, ..Kv::default() };
+        let value = self.key_value(get, || false)?.value?;
+        let (len, rest) = value.split_first_chunk()?;
+        let (task, class) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        Some((task.to_vec(), class.to_vec()))
+    }
+
     /// Asks the creator of an actor for its constructor, and begins it.
     pub fn begin_constructor(&self, actor: ActorId, start: &StartActor) -> Option<Execution> {
         let giver = ProcessId(start.creator);
+        if start.kept {
+            let (bytes, class) = self.kept_constructor(actor)?;
+            let state = &mut *self.lock();
+            let execution = begin(state, Queued { peer: giver, number: 0, bytes })?;
+            state.arrived.insert(execution.task().function, class.into());
+            return Some(execution);
+        }
         {
             let state = &mut *self.lock();
             state.io.send(giver, &Frame::WantConstructor(actor));

@@ -309,7 +309,10 @@ impl Runtime {
         if let Some(number) = state.shapes.get(&shape) {
             return *number;
         }
-        let number = state.owner.shape();
+        let number = match shape.strategy.as_ref().is_some_and(|strategy| strategy.spread) {
+            true => state.owner.spread_shape(),
+            false => state.owner.shape(),
+        };
         state.io.add_shape(shape.clone());
         state.shapes.insert(shape, number);
         number

@@ -35,13 +35,28 @@ impl Process {
         Some(Self { pid, since: since(pid)? })
     }
 
+    /// False when the last of its threads has ended: until then it has its ports and locks.
     pub(crate) fn is_alive(&self) -> bool {
-        since(self.pid) == Some(self.since)
+        match stat(self.pid) {
+            Some((has_ended, since)) if since == self.since => {
+                if has_ended && let Some(descriptor) = self.open() {
+                    // Its first thread is gone, the others follow within moments.
+                    ready(&[descriptor], Some(AFTER_KILL));
+                }
+                !has_ended
+            }
+            _ => false,
+        }
+    }
+
+    /// A descriptor of whatever has this number now.
+    fn open(&self) -> Option<OwnedFd> {
+        pidfd_open(Pid::from_raw(self.pid as i32)?, PidfdFlags::empty()).ok()
     }
 
     /// A descriptor of the process: readable at its end.
     pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
-        let descriptor = pidfd_open(Pid::from_raw(self.pid as i32)?, PidfdFlags::empty()).ok()?;
+        let descriptor = self.open()?;
         // Looked at afterwards: the descriptor is of the very process that is alive now.
         self.is_alive().then_some(descriptor)
     }
@@ -65,15 +80,17 @@ impl FromStr for Process {
 
 /// When a process started; none: it is gone, if not buried.
 fn since(pid: u32) -> Option<u64> {
+    stat(pid).and_then(|(has_ended, since)| (!has_ended).then_some(since))
+}
+
+/// Whether the first thread of a process has ended, and when the process started.
+fn stat(pid: u32) -> Option<(bool, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before may have spaces and parentheses of its own.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
-        return None;
-    }
+    let has_ended = matches!(fields.next()?, "Z" | "X");
     // Field 22 of the line; the state was field 3.
-    fields.nth(18)?.parse().ok()
+    Some((has_ended, fields.nth(18)?.parse().ok()?))
 }
 
 /// Asks processes to end, and kills those that have not after `grace`. How many were killed?

@@ -13,7 +13,6 @@ use prost::Message;
 use slab::Slab;
 
 use crate::poller::{Poller, Token};
-use crate::registration::version_refusal;
 
 /// Frames handed on in one go: a node that says much must not keep others waiting.
 const MOST_AT_ONCE: usize = 1000;
@@ -105,7 +104,7 @@ impl Peers {
             if !*known {
                 match Hello::decode(frame) {
                     Ok(hello) if hello.version != oxiray_wire::VERSION => {
-                        refusal = Some(version_refusal(hello.version));
+                        refusal = Some(other_version(hello.version));
                     }
                     Ok(hello) if matches!(hello.purpose(), Purpose::Control | Purpose::Tool) => {
                         *known = true;
@@ -221,4 +220,12 @@ impl Peers {
     pub(super) fn next_wakeup(&self) -> Option<u64> {
         self.doorkeeper.next_wakeup()
     }
+}
+
+fn other_version(theirs: u32) -> String {
+    format!(
+        "the control service speaks version {} of the protocol, and who connects version {theirs}: \
+         install the same version of Oxiray on all machines",
+        oxiray_wire::VERSION
+    )
 }

@@ -100,7 +100,8 @@ impl Writer {
 
 fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said: &Said) {
     oxiray_sys::process::block_signals_in_this_thread();
-    let mut in_trouble = false;
+    // Why the store cannot be used, as was last said.
+    let mut trouble: Option<String> = None;
     loop {
         let (mut batch, over) = match batches.recv_timeout(TEND_EVERY) {
             Ok(batch) => (Some(batch), false),
@@ -116,8 +117,7 @@ fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said:
                 None => store.tend(),
             };
             match done {
-                Ok(()) if in_trouble => {
-                    in_trouble = false;
+                Ok(()) if trouble.take().is_some() => {
                     tracing::info!("the store can be used again");
                     said.say(Outcome::Recovered);
                 }
@@ -130,10 +130,11 @@ fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said:
                     return said.say(Outcome::Lost(error.to_string()));
                 }
                 Err(error) => {
-                    if !in_trouble {
-                        in_trouble = true;
-                        tracing::error!(%error, "the store cannot be used");
-                        said.say(Outcome::Trouble(error.to_string()));
+                    let why = error.to_string();
+                    if trouble.as_ref() != Some(&why) {
+                        tracing::error!(why, "the store cannot be used");
+                        said.say(Outcome::Trouble(why.clone()));
+                        trouble = Some(why);
                     }
                     if said.over.load(Ordering::SeqCst) {
                         return;

@@ -118,3 +118,17 @@ fn a_source_is_told_again_after_a_minute() {
     assert!(lines.may_log(address(2), MINUTE_NS - 1));
     assert!(lines.may_log(address(1), MINUTE_NS));
 }
+
+/// Exercises D-1.
+#[test]
+fn a_flood_from_one_address_throws_out_its_own() {
+    let mut keeper = Doorkeeper::default();
+    assert_eq!(keeper.admitted(0, address(1), 0), None);
+    for key in 1..MAX_STRANGERS {
+        assert_eq!(keeper.admitted(key, address(2), 0), None);
+    }
+    for key in 0..1000 {
+        let dropped = keeper.admitted(MAX_STRANGERS + key, address(2), 0);
+        assert_eq!(dropped, Some(1 + key));
+    }
+}

@@ -37,6 +37,9 @@ impl Node {
         member.turn += 1;
         let own = NodeNumber(self.number);
         member.view.report(own, &self.ledger.available(), 0);
+        for placed in &member.placed_here {
+            member.view.take(own, &self.schedule.shapes[placed.0].shape);
+        }
         let near = known.shape.near;
         choose(
             &member.view,
@@ -82,6 +85,7 @@ impl Node {
         let Some(member) = &mut self.member else {
             return;
         };
+        member.placed_here.clear();
         for (process, key) in std::mem::take(&mut member.unplaced) {
             self.place(process, key, out);
         }
@@ -115,7 +119,7 @@ impl Node {
             else {
                 return;
             };
-            let shape = demand.shape;
+            let (shape, waits_here) = (demand.shape, demand.here > demand.tentative);
             let number = self.number;
             let (node, wait) = match self.choose_for(shape) {
                 Choice::Now(node) => (node.0, false),
@@ -126,7 +130,12 @@ impl Node {
                 }
             };
             if node == number {
+                // As elsewhere, one unit at a time waits where there is no room.
+                if wait && waits_here {
+                    break;
+                }
                 self.place_here(process, key, 1);
+                self.member.as_mut().expect("a broker is a member").placed_here.push(shape);
             } else if !self.ask(process, key, node, wait, out) {
                 break;
             }
@@ -197,15 +206,14 @@ impl Node {
             // What fits here waits for a worker only, or for its turn.
             if self.ledger.fits(&known.shape)
                 || known.nothing_elsewhere_at == Some(member.view_changes)
-                || !self.stays_here(shape)
             {
                 return;
             }
             let changes = member.view_changes;
             let (node, wait) = match self.choose_for(shape) {
                 Choice::Now(node) => (node.0, false),
-                Choice::Queue(node) => (node.0, true),
-                Choice::Infeasible | Choice::Unschedulable(_) => (self.number, true),
+                Choice::Queue(node) if self.stays_here(shape) => (node.0, true),
+                _ => (self.number, true),
             };
             if node == self.number || !self.ask_instead(id, key, node, wait, out) {
                 self.schedule.shapes[shape.0].nothing_elsewhere_at = Some(changes);
@@ -282,6 +290,9 @@ impl Node {
             return;
         }
         let key = asked.shape_key;
+        if asked.more < 0 && self.demand(id, key).is_none() {
+            return; // It was forgotten, with the connection that it came by.
+        }
         let shape = self.schedule.intern(asked.shape.unwrap_or_default());
         let process = self.processes.get_mut(&id).expect("is known");
         let demand = process.demands.entry(key).or_insert_with(|| Demand::new(shape));

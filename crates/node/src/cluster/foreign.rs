@@ -18,13 +18,19 @@ impl Node {
         process.node() != self.number
     }
 
+    /// The job of a process of another node, known here from now on.
+    pub(crate) fn learn_job(&mut self, about: &Introduce) -> Option<JobId> {
+        let job = JobId::from_slice(&about.job)?;
+        if let Some(config) = &about.config {
+            self.jobs.entry(job).or_insert_with(|| config.clone());
+        }
+        Some(job)
+    }
+
     /// A process of another node is in our books from now on.
     pub(crate) fn admit_foreign(&mut self, about: &Introduce) {
         let id = ProcessId(about.process);
-        let job = JobId::from_slice(&about.job);
-        if let (Some(job), Some(config)) = (job, &about.config) {
-            self.jobs.entry(job).or_insert_with(|| config.clone());
-        }
+        let job = self.learn_job(about);
         let Some(member) = self.member.as_ref().filter(|_| self.is_elsewhere(id)) else {
             return;
         };

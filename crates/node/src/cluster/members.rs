@@ -42,6 +42,16 @@ impl Node {
         out: &mut impl Outbox,
     ) {
         use between_nodes::Body;
+        let Some(member) = self.member.as_mut().filter(|_| node != self.number) else {
+            return;
+        };
+        if !member.infos.contains_key(&node) {
+            // It left; or the news that it joined, which comes another way, is late.
+            if node > member.last_joined {
+                member.early.entry(node).or_default().push(body);
+            }
+            return;
+        }
         match body {
             Body::Introduce(about) => self.admit_foreign(&about),
             Body::OfProcess(said) => self.on_routed(said, now, out),
@@ -63,9 +73,15 @@ impl Node {
         }
     }
 
-    pub(crate) fn on_node_joined(&mut self, info: NodeInfo) {
-        if let Some(member) = &mut self.member {
-            member.add(info);
+    pub(crate) fn on_node_joined(&mut self, info: NodeInfo, now: u64, out: &mut impl Outbox) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let number = info.number;
+        member.last_joined = member.last_joined.max(number);
+        member.add(info);
+        for body in member.early.remove(&number).unwrap_or_default() {
+            self.on_peer(number, body, now, out);
         }
     }
 
@@ -218,6 +234,7 @@ impl Node {
             self.tell_control_of(process, body, out);
         }
         self.watch_again(None, out);
+        self.ask_kv_again(out);
         for (id, actor) in &self.actors {
             if let Stage::Alive(worker) = actor.stage {
                 let (actor, restarts) = (id.0.to_vec(), actor.restarts);
@@ -238,8 +255,8 @@ impl Node {
         out.tell_control(to_control::Body::OfProcess(OfProcess {
             process: process.0,
             message: Some(body.into()),
-            restarts: 0,
             about: Some(self.about(process)),
+            ..OfProcess::default()
         }));
     }
 }

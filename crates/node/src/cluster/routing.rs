@@ -95,6 +95,11 @@ impl Node {
         if let Body::KillActor(actor) = &body {
             return self.on_kill_actor(actor, out);
         }
+        if let (true, Body::CreateActor(create)) = (said.gone, &body) {
+            let about = said.about.unwrap_or_default();
+            let job = self.learn_job(&about);
+            return self.on_create_actor(from, create.clone(), said.restarts, job, out);
+        }
         if self.is_elsewhere(from) {
             if !self.get_to_know(from, out) {
                 return;
@@ -107,7 +112,10 @@ impl Node {
             return;
         }
         match body {
-            Body::CreateActor(create) => self.on_create_actor(from, create, said.restarts, out),
+            Body::CreateActor(create) => {
+                let job = self.processes[&from].job;
+                self.on_create_actor(from, create, said.restarts, job, out);
+            }
             Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
             body => self.on_own_message(from, body, now, out),
         }
@@ -128,10 +136,10 @@ impl Node {
         match &body {
             from_node::Body::Granted(granted) => {
                 let worker = ProcessId(granted.worker);
-                self.on_granted_elsewhere(node, to, granted.shape_key, LeaseId(granted.lease));
                 if !self.get_to_know(worker, out) {
-                    return; // Its node left; the demand is placed anew.
+                    return; // Its node left; what it was asked for was placed anew.
                 }
+                self.on_granted_elsewhere(node, to, granted.shape_key, LeaseId(granted.lease));
                 self.ensure_channel(to, worker, out);
             }
             from_node::Body::ActorState(state) => {
