@@ -4,6 +4,8 @@
 //! - [`runtime`]: the state of this process, and how its threads wait
 //! - [`io`]: frames out and in: the pure owner's outbox
 //! - [`control`]: the thread that listens to the node service
+//! - [`questions`]: questions to the node service, and its answers
+//! - [`logs`]: lines for the driver's terminal
 //! - [`pump`]: the thread that reads frames while nobody else does
 //! - [`near`]: sleeping near the process that one takes turns with
 //! - [`executor`]: tasks that others pushed to this process
@@ -17,8 +19,10 @@ mod copy;
 pub mod events;
 pub mod executor;
 pub mod io;
+pub mod logs;
 mod near;
 pub mod pump;
+pub mod questions;
 mod report;
 pub mod runtime;
 pub mod store;
@@ -26,8 +30,9 @@ pub mod store;
 pub use connect::{
     DriverConfig, DriverSession, StartError, connect_driver, start_driver, start_worker,
 };
-pub use control::{LogItem, NoRoom, Unseen};
 pub use executor::{Execution, Work};
+pub use logs::LogItem;
+pub use questions::{NoRoom, Unseen};
 pub use runtime::{Identity, Runtime, State, Waited};
 pub use store::{Look, Room};
 

@@ -21,11 +21,12 @@ use oxiray_wire::frame::{Frame, RefName, task_number};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use smallvec::SmallVec;
 
-use crate::control::{Logs, Replies};
 use crate::executor::Executor;
 use crate::io::{Inbox, Io};
+use crate::logs::Logs;
 use crate::near::{Near, Turns};
 use crate::pump::PumpBed;
+use crate::questions::Replies;
 use crate::store::Store;
 
 /// A submission within this time of the last wake-up does not wake again by

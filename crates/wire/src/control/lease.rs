@@ -1,0 +1,56 @@
+//! Leases: workers that a process may push tasks to.
+
+use prost::Message;
+
+use super::{Devices, Shape};
+
+/// "Of this shape I have asked for so many leases in all." Never falls below
+/// the number granted; a smaller total than before withdraws.
+#[derive(Clone, PartialEq, Message)]
+pub struct SetDemand {
+    /// The sender's own name for the shape.
+    #[prost(uint64, tag = "1")]
+    pub shape_key: u64,
+    /// The shape.
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<Shape>,
+    /// Leases asked for since the beginning.
+    #[prost(uint64, tag = "3")]
+    pub requested_total: u64,
+}
+
+/// A worker to push tasks to, with resources taken for it.
+#[derive(Clone, PartialEq, Message)]
+pub struct Granted {
+    /// As in [`SetDemand`].
+    #[prost(uint64, tag = "1")]
+    pub shape_key: u64,
+    /// Names the lease when it is given back.
+    #[prost(uint64, tag = "2")]
+    pub lease: u64,
+    /// The worker. A channel to it was announced before this.
+    #[prost(uint64, tag = "3")]
+    pub worker: u64,
+    /// Devices that go with it.
+    #[prost(message, repeated, tag = "4")]
+    pub devices: Vec<Devices>,
+}
+
+/// Names one lease, process, actor: several small messages share this form.
+#[derive(Clone, PartialEq, Message)]
+pub struct Lease {
+    /// As in [`Granted`].
+    #[prost(uint64, tag = "1")]
+    pub lease: u64,
+}
+
+/// What a process asked for can never be.
+#[derive(Clone, PartialEq, Message)]
+pub struct Unschedulable {
+    /// As in [`SetDemand`].
+    #[prost(uint64, tag = "1")]
+    pub shape_key: u64,
+    /// Why, in words.
+    #[prost(string, tag = "2")]
+    pub reason: String,
+}

@@ -1,0 +1,209 @@
+//! Questions about what there is, what is held, and what waits.
+
+use prost::Message;
+
+use super::{Amount, ProcessKind};
+
+/// What a [`Query`] is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum Topic {
+    /// Answered with [`ClusterView`].
+    Cluster = 0,
+    /// Answered with an [`ObjectReport`] or more of every process, and one more
+    /// without a process when all have answered.
+    Objects = 1,
+    /// Answered with a [`TaskReport`] of every process, and one more without a process
+    /// when all have answered.
+    Tasks = 2,
+}
+
+/// Where an object's value is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum WhereHeld {
+    /// It is not there yet.
+    Pending = 0,
+    /// In the process that owns it: it is small.
+    Process = 1,
+    /// In the store.
+    Memory = 2,
+    /// In the store, on disk.
+    Disk = 3,
+    /// Nowhere: its task failed, or it was lost or freed.
+    Failed = 4,
+}
+
+/// An object, as one process holds it.
+#[derive(Clone, PartialEq, Message)]
+pub struct HeldObject {
+    /// Twenty-eight bytes; none: its references are gone, but values in this process look at it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: Vec<u8>,
+    /// Bytes, if that is known.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
+    /// Where its value is.
+    #[prost(enumeration = "WhereHeld", tag = "3")]
+    pub place: i32,
+    /// Process number of its owner; 0: the process itself.
+    #[prost(uint64, tag = "4")]
+    pub owner: u64,
+    /// References of the program.
+    #[prost(uint32, tag = "5")]
+    pub local: u32,
+    /// Tasks under way that take it.
+    #[prost(uint32, tag = "6")]
+    pub tasks: u32,
+    /// Objects that contain it.
+    #[prost(uint32, tag = "7")]
+    pub captured: u32,
+    /// References on their way to other processes.
+    #[prost(uint32, tag = "8")]
+    pub in_flight: u32,
+    /// Other processes that hold it.
+    #[prost(uint32, tag = "9")]
+    pub borrowers: u32,
+    /// Values in the process look at it.
+    #[prost(bool, tag = "10")]
+    pub pinned: bool,
+    /// Where it was created, if that is recorded.
+    #[prost(string, tag = "11")]
+    pub call_site: String,
+    /// Its name in the store, if it is there.
+    #[prost(uint64, optional, tag = "12")]
+    pub key: Option<u64>,
+}
+
+/// What a process holds, or part of it.
+#[derive(Clone, PartialEq, Message)]
+pub struct ObjectReport {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Process number; 0: all have answered.
+    #[prost(uint64, tag = "2")]
+    pub process: u64,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "3")]
+    pub pid: u32,
+    /// What kind of process.
+    #[prost(enumeration = "ProcessKind", tag = "4")]
+    pub kind: i32,
+    /// What it holds.
+    #[prost(message, repeated, tag = "5")]
+    pub objects: Vec<HeldObject>,
+    /// The last one of this process.
+    #[prost(bool, tag = "6")]
+    pub last: bool,
+}
+
+/// A question about the cluster.
+#[derive(Clone, PartialEq, Message)]
+pub struct Query {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// What about.
+    #[prost(enumeration = "Topic", tag = "2")]
+    pub topic: i32,
+    /// Of tasks: an id, an id of an object it returns, or a name.
+    #[prost(string, tag = "3")]
+    pub about: String,
+}
+
+/// Why a task is not done.
+#[derive(Clone, PartialEq, Message)]
+pub struct TaskReason {
+    /// Twenty-four bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: Vec<u8>,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Reads on after "it".
+    #[prost(string, tag = "3")]
+    pub text: String,
+    /// The sender's name for the shape of worker that is waited for, if one is.
+    #[prost(uint64, optional, tag = "4")]
+    pub shape_key: Option<u64>,
+}
+
+/// Why tasks of a process are not done.
+#[derive(Clone, PartialEq, Message)]
+pub struct TaskReport {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Process number; 0: all have answered.
+    #[prost(uint64, tag = "2")]
+    pub process: u64,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "3")]
+    pub pid: u32,
+    /// Those that were asked for and are known there.
+    #[prost(message, repeated, tag = "4")]
+    pub tasks: Vec<TaskReason>,
+}
+
+/// The node as a whole.
+#[derive(Clone, PartialEq, Message)]
+pub struct ClusterView {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// All there is.
+    #[prost(message, repeated, tag = "2")]
+    pub total: Vec<Amount>,
+    /// All that is free now.
+    #[prost(message, repeated, tag = "3")]
+    pub available: Vec<Amount>,
+    /// Twenty-eight bytes.
+    #[prost(bytes = "vec", tag = "4")]
+    pub node: Vec<u8>,
+    /// Live workers, actors included.
+    #[prost(uint32, tag = "5")]
+    pub workers: u32,
+    /// Live actors.
+    #[prost(uint32, tag = "6")]
+    pub actors: u32,
+    /// Bytes of the arena in use.
+    #[prost(uint64, tag = "7")]
+    pub store_used: u64,
+    /// Bytes of the arena.
+    #[prost(uint64, tag = "8")]
+    pub store_size: u64,
+    /// Requests that wait, in words, one each.
+    #[prost(string, repeated, tag = "9")]
+    pub waiting: Vec<String>,
+    /// Name of the machine.
+    #[prost(string, tag = "10")]
+    pub host: String,
+    /// Process id of the node service.
+    #[prost(uint32, tag = "11")]
+    pub pid: u32,
+    /// What the asking worker's task or actor holds.
+    #[prost(message, repeated, tag = "12")]
+    pub held: Vec<Amount>,
+    /// Objects of the store, in memory or on disk.
+    #[prost(uint64, tag = "13")]
+    pub store_objects: u64,
+    /// Bytes that are on disk now.
+    #[prost(uint64, tag = "14")]
+    pub on_disk: u64,
+    /// Objects that are on disk now.
+    #[prost(uint64, tag = "15")]
+    pub objects_on_disk: u64,
+    /// Bytes written to disk so far.
+    #[prost(uint64, tag = "16")]
+    pub spilled: u64,
+    /// Bytes read back from disk so far.
+    #[prost(uint64, tag = "17")]
+    pub restored: u64,
+    /// All members, this node included; none: it is the only one.
+    #[prost(message, repeated, tag = "18")]
+    pub nodes: Vec<crate::cluster::NodeInfo>,
+    /// More nodes follow in another answer.
+    #[prost(bool, tag = "19")]
+    pub more: bool,
+}

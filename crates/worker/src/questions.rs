@@ -1,0 +1,318 @@
+//! Questions to the node service, whose answers the asking thread sleeps for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hashbrown::{HashMap, HashSet};
+use oxiray_ids::{Origin, ProcessId, StoreKey};
+use oxiray_store::Miss;
+use oxiray_wire::cluster::Kv;
+use oxiray_wire::control::{
+    ActorNames, Allocate, ClusterView, Fetch, NamedActor, PullObject, Query, Refused, Slab, Topic,
+    Withdraw, to_node,
+};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::runtime::Runtime;
+use crate::store::{Look, Room};
+
+/// What the node service answered.
+pub(crate) enum Reply {
+    Room(Result<Room, Refused>),
+    Fetched(Result<(), Refused>),
+    Slab,
+    View(Box<ClusterView>),
+    Named(NamedActor),
+    Names(Vec<String>),
+    Copied(Result<StoreKey, Refused>),
+    Kv(Kv),
+}
+
+/// Answers of the node service to questions of this process.
+#[derive(Default)]
+pub struct Replies {
+    next: AtomicU64,
+    arrived: Mutex<Arrived>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Arrived {
+    replies: HashMap<u64, Reply>,
+    /// Views of which more parts are to come.
+    views: HashMap<u64, ClusterView>,
+    /// Asked by callers that were interrupted.
+    abandoned: HashSet<u64>,
+    closed: bool,
+}
+
+enum Unanswered {
+    Ended,
+    Interrupted,
+}
+
+/// Why there is no room in the store.
+#[derive(Debug)]
+pub enum NoRoom {
+    /// The node service says why.
+    Refused(Refused),
+    /// The session is over.
+    Ended,
+    /// The caller's check said so.
+    Interrupted,
+}
+
+/// Why an object of the store cannot be looked at.
+#[derive(Debug)]
+pub enum Unseen {
+    /// It was freed, or its owner died.
+    Gone,
+    /// The node service says why.
+    Refused(Refused),
+    /// The session is over.
+    Ended,
+    /// The caller's check said so.
+    Interrupted,
+}
+
+/// Smaller objects are not in the store: they travel inside messages.
+pub const SMALLEST_STORED: u64 = 100 << 10;
+
+/// How often a caller that waits for the node service looks at signals.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+impl Replies {
+    /// Takes in an answer. One that nobody waits for any more is dropped; room
+    /// that is in it then goes back.
+    pub(crate) fn put(&self, request: u64, reply: Reply) {
+        let mut arrived = self.arrived.lock();
+        if !arrived.abandoned.remove(&request) {
+            arrived.replies.insert(request, reply);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes in a part of a view; the last one is the answer.
+    pub(crate) fn add_view(&self, part: ClusterView) {
+        let (request, more) = (part.request, part.more);
+        let view = {
+            let mut arrived = self.arrived.lock();
+            match arrived.views.remove(&request) {
+                Some(mut whole) => {
+                    whole.nodes.extend(part.nodes);
+                    whole
+                }
+                None => part,
+            }
+        };
+        match more {
+            true => _ = self.arrived.lock().views.insert(request, view),
+            false => self.put(request, Reply::View(Box::new(view))),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.arrived.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn take(
+        &self,
+        request: u64,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Reply, Unanswered> {
+        let mut arrived = self.arrived.lock();
+        let mut looked = Instant::now();
+        loop {
+            if let Some(reply) = arrived.replies.remove(&request) {
+                return Ok(reply);
+            }
+            if arrived.closed {
+                return Err(Unanswered::Ended);
+            }
+            self.changed.wait_for(&mut arrived, LOOK_EVERY);
+            // By the clock: others' replies wake us, too.
+            if looked.elapsed() < LOOK_EVERY {
+                continue;
+            }
+            looked = Instant::now();
+            if MutexGuard::unlocked(&mut arrived, &mut interrupted) {
+                // It may have come while nobody held the lock.
+                let late = arrived.replies.remove(&request);
+                if late.is_none() {
+                    arrived.abandoned.insert(request);
+                }
+                drop(arrived);
+                drop(late); // room in it goes back
+                return Err(Unanswered::Interrupted);
+            }
+        }
+    }
+}
+
+impl Runtime {
+    /// Asks the node service, and sleeps until it has answered.
+    fn ask(
+        &self,
+        question: impl FnOnce(u64) -> to_node::Body,
+        interrupted: impl FnMut() -> bool,
+    ) -> Result<Reply, Unanswered> {
+        let request = self.replies.next.fetch_add(1, Ordering::Relaxed) + 1;
+        self.lock().io.tell_node(question(request));
+        let reply = self.replies.take(request, interrupted);
+        if let Err(Unanswered::Interrupted) = reply {
+            self.lock().io.tell_node(to_node::Body::Withdraw(Withdraw { request }));
+        }
+        reply
+    }
+
+    /// Room for an object of `size` bytes that will belong to `owner`.
+    /// `interrupted` is asked now and then.
+    pub fn allocate(
+        &self,
+        size: u64,
+        owner: ProcessId,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Room, NoRoom> {
+        if let Some(room) = self.store.carve(size, owner) {
+            return Ok(room);
+        }
+        if self.store.wants_slab(size) {
+            let len = SMALLEST_STORED;
+            let question =
+                |request| to_node::Body::WantSlab(Slab { request, len, ..Slab::default() });
+            match self.ask(question, &mut interrupted) {
+                Ok(_) => {}
+                Err(Unanswered::Ended) => return Err(NoRoom::Ended),
+                Err(Unanswered::Interrupted) => return Err(NoRoom::Interrupted),
+            }
+            if let Some(room) = self.store.carve(size, owner) {
+                return Ok(room);
+            }
+        }
+        let owner = owner.0;
+        let question = |request| to_node::Body::Allocate(Allocate { request, size, owner });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Room(room)) => room.map_err(NoRoom::Refused),
+            Ok(_) | Err(Unanswered::Ended) => Err(NoRoom::Ended),
+            Err(Unanswered::Interrupted) => Err(NoRoom::Interrupted),
+        }
+    }
+
+    /// Looks at an object, wherever it is: brings it from another node if it is there.
+    pub fn look_at(
+        &self,
+        origin: Origin,
+        len: u64,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Look, Unseen> {
+        if origin.node == self.store.node() {
+            return self.look_here(origin.key, interrupted);
+        }
+        loop {
+            if let Some(Ok(look)) = self.store.copy_of(origin).map(|key| self.store.look(key)) {
+                return Ok(look);
+            }
+            let Origin { node, key } = origin;
+            let wanted = PullObject { node, key: key.0, len, ..PullObject::default() };
+            let question = |request| to_node::Body::Pull(PullObject { request, ..wanted });
+            match self.ask(question, &mut interrupted) {
+                Ok(Reply::Copied(Ok(key))) => self.store.copied(origin, key),
+                Ok(Reply::Copied(Err(refused))) => return Err(Unseen::Refused(refused)),
+                Ok(_) | Err(Unanswered::Ended) => return Err(Unseen::Ended),
+                Err(Unanswered::Interrupted) => return Err(Unseen::Interrupted),
+            }
+        }
+    }
+
+    /// Looks at an object of this node's store; brings it back from disk if it is there.
+    fn look_here(
+        &self,
+        key: StoreKey,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Result<Look, Unseen> {
+        loop {
+            match self.store.look(key) {
+                Ok(look) => return Ok(look),
+                Err(Miss::Gone) => return Err(Unseen::Gone),
+                Err(Miss::Away) => {}
+            }
+            let question = |request| to_node::Body::Fetch(Fetch { request, key: key.0 });
+            match self.ask(question, &mut interrupted) {
+                Ok(Reply::Fetched(Ok(()))) => {}
+                Ok(Reply::Fetched(Err(refused))) => return Err(Unseen::Refused(refused)),
+                Ok(_) | Err(Unanswered::Ended) => return Err(Unseen::Ended),
+                Err(Unanswered::Interrupted) => return Err(Unseen::Interrupted),
+            }
+        }
+    }
+
+    /// Asks for a name for an actor about to be made: whoever has it then.
+    pub fn name_actor(
+        &self,
+        named: NamedActor,
+        interrupted: impl FnMut() -> bool,
+    ) -> Option<NamedActor> {
+        let question = |request| to_node::Body::NameActor(NamedActor { request, ..named });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Named(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The actor of a name; without an id if there is none.
+    pub fn find_actor(
+        &self,
+        name: &str,
+        namespace: &str,
+        interrupted: impl FnMut() -> bool,
+    ) -> Option<NamedActor> {
+        let (name, namespace) = (name.to_owned(), namespace.to_owned());
+        let named = NamedActor { name, namespace, ..NamedActor::default() };
+        let question = |request| to_node::Body::FindActor(NamedActor { request, ..named });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Named(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Namespace and name of every named actor, in turn; of one namespace, or of all.
+    pub fn actor_names(
+        &self,
+        namespace: &str,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Option<Vec<String>> {
+        let mut all: Vec<String> = Vec::new();
+        loop {
+            let names = all.last_chunk::<2>().map(|last| last.to_vec()).unwrap_or_default();
+            let namespace = namespace.to_owned();
+            let question =
+                |request| to_node::Body::ListActors(ActorNames { request, namespace, names });
+            match self.ask(question, &mut interrupted) {
+                Ok(Reply::Names(names)) if names.is_empty() => return Some(all),
+                Ok(Reply::Names(names)) => all.extend(names),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Asks the key-value table; `None` if the session ended or `interrupted` said so.
+    pub fn key_value(&self, question: Kv, interrupted: impl FnMut() -> bool) -> Option<Kv> {
+        match self.ask(|request| to_node::Body::Kv(Kv { request, ..question }), interrupted) {
+            Ok(Reply::Kv(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The cluster as it is now; `None` if the session ended or `interrupted` said so.
+    pub fn cluster_view(&self, interrupted: impl FnMut() -> bool) -> Option<ClusterView> {
+        let topic = Topic::Cluster as i32;
+        match self.ask(
+            |request| to_node::Body::Query(Query { request, topic, ..Query::default() }),
+            interrupted,
+        ) {
+            Ok(Reply::View(view)) => Some(*view),
+            _ => None,
+        }
+    }
+}
