@@ -49,14 +49,14 @@ struct Asked {
 }
 
 enum Said {
-    Send(PeerId, from_control::Body),
+    Send(PeerId, Box<from_control::Body>),
     Close(PeerId),
     Rotate(PeerId),
 }
 
 impl Outbox for Asked {
     fn send(&mut self, to: PeerId, body: from_control::Body) {
-        self.messages.push(Said::Send(to, body));
+        self.messages.push(Said::Send(to, Box::new(body)));
     }
 
     fn close(&mut self, peer: PeerId) {
@@ -224,10 +224,7 @@ impl Service {
         for said in asked.messages {
             match said {
                 // That we are there, and how it stands, is said whatever the store does.
-                Said::Send(
-                    peer,
-                    body @ (from_control::Body::Ping(_) | from_control::Body::State(_)),
-                ) => self.peers.send(peer, &body),
+                Said::Send(peer, body) if is_urgent(&body) => self.peers.send(peer, &body),
                 said => self.waiting.messages.push(said),
             }
         }
@@ -322,4 +319,8 @@ impl Service {
         self.peers.set_security(Security::Tls(identity));
         Ok(Tokens { tokens: keyring.secrets().map(ToString::to_string).collect() })
     }
+}
+
+fn is_urgent(body: &from_control::Body) -> bool {
+    matches!(body, from_control::Body::Ping(_) | from_control::Body::State(_))
 }

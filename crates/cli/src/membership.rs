@@ -93,7 +93,7 @@ impl Shell {
     fn take_heard(&mut self, heard: Vec<Heard>) {
         for item in heard {
             match item {
-                Heard::Said(body) => self.on_control(body),
+                Heard::Said(body) => self.on_control(*body),
                 Heard::Back(welcome) => self.on_back(welcome),
                 Heard::Over(why) => {
                     tracing::error!(why, "this node is no member any more");

@@ -49,7 +49,7 @@ struct Connected {
 /// What came in.
 pub(crate) enum Incoming {
     /// A message of another node.
-    Said(u32, BetweenNodes),
+    Said(u32, Box<BetweenNodes>),
     /// What a process of another node says to one of ours: both, and the frame.
     Passed(u64, u64, Vec<u8>),
     /// The connection with a node is over.
@@ -291,7 +291,7 @@ impl Net {
             };
             match frame.split_first() {
                 Some((&MESSAGE, message)) => match BetweenNodes::decode(message) {
-                    Ok(message) => incoming.push(Incoming::Said(from, message)),
+                    Ok(message) => incoming.push(Incoming::Said(from, Box::new(message))),
                     Err(_) => refused = Some("a message of it cannot be read"),
                 },
                 Some((&PASSED, rest)) if rest.len() >= 16 => {

@@ -114,6 +114,9 @@ fn resources<'py>(py: Python<'py>, amounts: &[Amount]) -> PyResult<Bound<'py, Py
     Ok(dict)
 }
 
+/// A value, how many keys were set or removed, keys.
+type KeyValueTuple<'py> = (Option<Bound<'py, PyBytes>>, u64, Vec<Bound<'py, PyBytes>>);
+
 /// The longest value that goes into a control message.
 const MOST_VALUE_BYTES: usize = 100 << 10;
 
@@ -127,7 +130,7 @@ pub(crate) fn key_value<'py>(
     key: Vec<u8>,
     value: Option<Vec<u8>>,
     wide: bool,
-) -> PyResult<(Option<Bound<'py, PyBytes>>, u64, Vec<Bound<'py, PyBytes>>)> {
+) -> PyResult<KeyValueTuple<'py>> {
     let verb = match verb {
         "get" => KvVerb::Get,
         "put" => KvVerb::Put,

@@ -374,6 +374,7 @@ pub mod to_control {
 
     /// From a node, or a tool, to the control service.
     #[derive(Clone, PartialEq, prost::Oneof)]
+    #[allow(clippy::large_enum_variant, reason = "there are few at a time")]
     pub enum Body {
         /// First message of a node.
         #[prost(message, tag = "1")]
@@ -428,6 +429,7 @@ pub mod from_control {
 
     /// From the control service to a node or a tool.
     #[derive(Clone, PartialEq, prost::Oneof)]
+    #[allow(clippy::large_enum_variant, reason = "there are few at a time")]
     pub enum Body {
         /// Answer to `Join`.
         #[prost(message, tag = "1")]
@@ -574,6 +576,7 @@ pub mod between_nodes {
 
     /// Between two nodes.
     #[derive(Clone, PartialEq, prost::Oneof)]
+    #[allow(clippy::large_enum_variant, reason = "there are few at a time")]
     pub enum Body {
         /// A process of the sender, before anything else about it.
         #[prost(message, tag = "1")]

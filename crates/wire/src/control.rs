@@ -43,6 +43,7 @@ pub mod to_node {
 
     /// From a process to its node service.
     #[derive(Clone, PartialEq, prost::Oneof)]
+    #[allow(clippy::large_enum_variant, reason = "there are few at a time")]
     pub enum Body {
         /// First message of every connection.
         #[prost(message, tag = "1")]
@@ -157,6 +158,7 @@ pub mod from_node {
 
     /// From a node service to a process.
     #[derive(Clone, PartialEq, prost::Oneof)]
+    #[allow(clippy::large_enum_variant, reason = "there are few at a time")]
     pub enum Body {
         /// Answer to `Register`; descriptors: bells, arena, table.
         #[prost(message, tag = "1")]

@@ -54,7 +54,7 @@ pub(crate) struct Uplink {
 /// What the uplink has to say.
 pub(crate) enum Heard {
     /// A message.
-    Said(from_control::Body),
+    Said(Box<from_control::Body>),
     /// We are members again: these are all.
     Back(Welcome),
     /// There is no way back, for this reason.
@@ -268,7 +268,7 @@ impl Uplink {
                 tracing::info!("the control service is there again");
                 heard.push(Heard::Back(welcome));
             }
-            body => heard.push(Heard::Said(body)),
+            body => heard.push(Heard::Said(Box::new(body))),
         }
     }
 

@@ -142,10 +142,8 @@ impl Node {
                 self.on_granted_elsewhere(node, to, granted.shape_key, LeaseId(granted.lease));
                 self.ensure_channel(to, worker, out);
             }
-            from_node::Body::ActorState(state) => {
-                if !self.on_actor_news(node, to, state, out) {
-                    return;
-                }
+            from_node::Body::ActorState(state) if !self.on_actor_news(node, to, state, out) => {
+                return;
             }
             from_node::Body::NamedActor(found) => self.forget_question(to, found.request),
             from_node::Body::ActorNames(names) => self.forget_question(to, names.request),
