@@ -27,7 +27,7 @@ ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
 # cargo-nextest where it is installed: faster, and it ends tests that hang.
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
 
-.PHONY: demo build test test-tf quick check bench clean
+.PHONY: demo build test test-programs test-tf quick check bench clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -35,12 +35,28 @@ demo: build
 
 build: $(STAMP)/oxiray $(STAMP)/alias
 
-test: build $(STAMP)/test-tools
+test: build $(STAMP)/test-tools test-programs
 	$(CARGO_TEST) --workspace
 	$(CARGO_TEST) -p oxiray-channel --features shuttle
 	$(CARGO_TEST) -p oxiray-store --features shuttle
 	$(PY) -m pytest
 	$(MAKE) test-tf
+
+# Programs that some tests start: a Redis, hosts in network namespaces, forged certificates.
+# Installed where that can be done; else those tests say that they are skipped, or fail with CI set.
+TEST_PROGRAMS := redis-server:redis-server ip:iproute2 tc:iproute2 openssl:openssl
+test-programs:
+	@missing=; for pair in $(TEST_PROGRAMS); do \
+	    PATH="$$PATH:/usr/sbin:/sbin" command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; \
+	done; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "test: installing$$missing"; \
+	    (apt-get install -y -q $$missing || (apt-get update -q && apt-get install -y -q $$missing)) >/dev/null \
+	        || echo "test: NOT installed:$$missing; tests that need them are skipped" >&2; \
+	else \
+	    echo "test: not found:$$missing; tests that need them are skipped (Debian: apt-get install$$missing)" >&2; \
+	fi
 
 # Where TensorFlow cannot be installed, that is said and the tests are left out; with CI set, which
 # .ci/run does, it is an error: there nothing is left out unseen.
