@@ -60,6 +60,23 @@ pub enum PersistError {
         /// What the system says.
         why: String,
     },
+    /// What Redis shows is not trusted.
+    #[error(
+        "Redis at {at} is not trusted: {why}. If its certificate is signed by an authority of your \
+         own, name the authority's file in SSL_CERT_FILE"
+    )]
+    Certificate {
+        /// Host and port.
+        at: String,
+        /// What is wrong with its certificate.
+        why: String,
+    },
+    /// Something else is there.
+    #[error("what is at {at} is not Redis: it answers something else. Check the host and the port")]
+    NotRedis {
+        /// Host and port.
+        at: String,
+    },
     /// Redis wants another password.
     #[error(
         "Redis at {at} refuses us: {why}. Give the password in the URL: \
@@ -109,6 +126,8 @@ impl PersistError {
             Self::Url { .. }
             | Self::Locked { .. }
             | Self::Unreadable { .. }
+            | Self::Certificate { .. }
+            | Self::NotRedis { .. }
             | Self::Password { .. }
             | Self::Taken { .. }
             | Self::Emptied { .. } => false,

@@ -108,6 +108,10 @@ impl Redis {
         let refuses = matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
         if refuses || error.kind() == ErrorKind::AuthenticationFailed {
             PersistError::Password { at, why }
+        } else if why.contains("certificate") {
+            PersistError::Certificate { at, why }
+        } else if error.kind() == ErrorKind::Parse {
+            PersistError::NotRedis { at }
         } else if error.is_io_error() || error.is_connection_dropped() {
             PersistError::Unreachable { at, why }
         } else {
@@ -215,10 +219,12 @@ fn in_words(error: &RedisError) -> String {
     if error.is_timeout() {
         return "it does not answer".into();
     }
-    match error.detail() {
+    let text = match error.detail() {
         Some(detail) => detail.to_owned(),
-        None => error.to_string(),
-    }
+        // `What went wrong - KindOfError`: the second half is for programmers.
+        None => error.to_string().split(" - ").next().unwrap_or_default().to_owned(),
+    };
+    text.trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
