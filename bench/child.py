@@ -1,21 +1,20 @@
 """One side's interpreter: does the rows it is asked for, answering each with a line of JSON.
 
 Asked by lines on stdin (a row's name), ends when stdin does. The first line it says, unasked,
-is whether the side is up and which rows it has.
+is whether the side is up and which rows it has, of those in whose names a pattern is found.
 """
 
 import gc
 import importlib
 import json
 import os
+import re
 import sys
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from registry import ROWS, Row, Skip
 from timing import PLANS, Plan, measure
-
-ROW_MODULES = {"oxiray": "rows", "ray": "rows", "pool": "pool_rows", "memcpy": "memcpy_rows"}
 
 NOT_YET = (NotImplementedError, AttributeError, ImportError)
 
@@ -35,8 +34,8 @@ def reason(error: BaseException) -> str:
 class Cluster:
     """The side's running cluster, restarted only for a row that wants other arguments."""
 
-    def __init__(self, side: str) -> None:
-        self.module = importlib.import_module(ROW_MODULES[side])
+    def __init__(self, rows: str) -> None:
+        self.module = importlib.import_module(rows)
         self.version = getattr(getattr(self.module, "ray", None), "__version__", "")
         self.arguments: dict[str, Any] | None = None
 
@@ -58,22 +57,34 @@ def run_row(cluster: Cluster, row: Row, plan: Plan, quick: bool) -> dict[str, An
     try:
         cluster.ensure(row.init)
         call = row.prepare(items)
-        measurement = measure(call, items * row.weight, row.warm_up_calls, plan)
+        worth = items * row.weight
+        measurement = measure(call, worth, row.warm_up_calls, plan, row.own_clock)
     except Exception as error:
         return {"reason": reason(error), "unit": row.unit}
-    return {**asdict(measurement), "unit": row.unit, "items": items, "full_items": row.items}
+    if row.lower_is_better:
+        measurement = measurement.milliseconds()
+    return {
+        **asdict(measurement),
+        "unit": row.unit,
+        "lower_is_better": row.lower_is_better,
+        "items": items,
+        "full_items": row.items,
+    }
 
 
 def main() -> None:
-    side, plan_name = sys.argv[1:]
+    rows, plan_name, pattern = sys.argv[1:]
     answers = take_stdout()
+    names: list[str] = []
     try:
-        cluster = Cluster(side)
-        cluster.ensure({})
+        cluster = Cluster(rows)
+        names = [name for name in ROWS if re.search(pattern, name, re.IGNORECASE)]
+        if names:
+            cluster.ensure(ROWS[names[0]].init)
     except Exception as error:
-        say(answers, {"reason": reason(error), "rows": list(ROWS)})
+        say(answers, {"reason": reason(error), "rows": names})
         return
-    say(answers, {"rows": list(ROWS), "version": cluster.version})
+    say(answers, {"rows": names, "version": cluster.version})
     for line in sys.stdin:
         row = ROWS[line.rstrip("\n")]
         say(answers, run_row(cluster, row, PLANS[plan_name], plan_name == "quick"))

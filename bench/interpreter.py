@@ -5,7 +5,9 @@ import select
 import signal
 import subprocess
 import time
+import types
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from processes import TOKEN_VARIABLE, kill_all, members
@@ -13,7 +15,8 @@ from processes import TOKEN_VARIABLE, kill_all, members
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 
-MODULES = {"oxiray": "oxiray", "ray": "ray", "pool": "multiprocessing", "memcpy": "mmap"}
+# Those of the sides that are not called as theirs.
+MODULES = {"pool": "multiprocessing", "memcpy": "mmap"}
 
 # Would connect the side to a cluster that happens to run, or have it do other work than asked.
 NOT_INHERITED = ("RAY_ADDRESS", "OXIRAY_ADDRESS")
@@ -37,21 +40,30 @@ def environment(side: str, token: str) -> dict[str, str]:
         **QUIET,
         # Workers import the rows by name.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), search_path])),
-        "BENCH_MODULE": MODULES[side],
+        "BENCH_MODULE": MODULES.get(side, side),
         TOKEN_VARIABLE: token,
     }
 
 
 class Interpreter:
-    def __init__(self, side: str, python: str, script: str, *arguments: str) -> None:
+    def __init__(
+        self,
+        side: str,
+        python: str,
+        script: str,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        more: Mapping[str, str] = types.MappingProxyType({}),
+    ) -> None:
+        """`prefix` is what its command begins with, `more` what its environment has besides."""
         self.token = uuid.uuid4().hex
         self.heard = b""
         RESULTS.mkdir(exist_ok=True)
         self.log = RESULTS / f"{side}.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [python, str(HERE / script), *arguments],
-                env=environment(side, self.token),
+                [*prefix, python, str(HERE / script), *arguments],
+                env={**environment(side, self.token), **more},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -26,8 +26,15 @@ class Row:
     weight: float
     # Calls that must have been made before any counts.
     warm_up_calls: int
-    # Arguments for `init` beyond the usual ones.
+    # Whether the call returns how many of its seconds count.
+    own_clock: bool
+    # Arguments for `start` beyond the usual ones.
     init: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether it is said how long a call takes, rather than how many there are in a second."""
+        return self.unit == "ms"
 
 
 ROWS: dict[str, Row] = {}
@@ -41,13 +48,16 @@ def row(
     quick_items: int | None = None,
     weight: float = 1,
     warm_up_calls: int = 1,
+    own_clock: bool = False,
     init: dict[str, Any] | None = None,
 ) -> Callable[[Prepare], Prepare]:
     """Registers a function that sets a row up and returns the call to time."""
 
     def register(prepare: Prepare) -> Prepare:
         quick = items if quick_items is None else quick_items
-        ROWS[name] = Row(name, unit, prepare, items, quick, weight, warm_up_calls, init or {})
+        ROWS[name] = Row(
+            name, unit, prepare, items, quick, weight, warm_up_calls, own_clock, init or {}
+        )
         return prepare
 
     return register

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-PEERS = {"pool": "Pool", "memcpy": "memcpy"}
+PEERS = {"pool": "Pool", "memcpy": "memcpy", "tls": "TLS", "tcp": "TCP"}
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,11 @@ def cells(line: Line, sides: list[str]) -> list[str]:
     row += [line.outcomes[side].text() if side in line.outcomes else "" for side in sides]
     if {"oxiray", "ray"} <= set(sides):
         row.append(ratio(line.times_better("oxiray", "ray")))
-    peer = next((side for side in PEERS if side in line.outcomes), None)
-    if peer is None:
-        return [*row, "", ""]
-    # Without oxiray in the run, the peer is compared with nothing.
-    better = ratio(line.times_better("oxiray", peer))
-    return [*row, f"{line.outcomes[peer].text()} ({PEERS[peer]})", better]
+    peers = [side for side in PEERS if side in line.outcomes]
+    # Without oxiray in the run, a peer is compared with nothing.
+    better = [ratio(line.times_better("oxiray", peer)) for peer in peers]
+    said = [f"{line.outcomes[peer].text()} ({PEERS[peer]})" for peer in peers]
+    return [*row, ", ".join(said), ", ".join(filter(None, better))]
 
 
 def table(lines: list[Line], sides: list[str]) -> str:

@@ -9,15 +9,19 @@ import sys
 import time
 from typing import Any
 
+from cluster import cluster_places
+from hosts import NoHosts
 from interpreter import RESULTS
 from processes import wait_until_idle
 from ray_venv import ray_python
 from report import PEERS, Line, Outcome, document, save
-from side import Answer, Side
+from side import Answer, Place, Side
 from startup import start_in_turn, summary
 from timing import PLANS
 
 SETTLE_SECONDS = 2.0
+
+ROW_MODULES = {"oxiray": "rows", "ray": "rows", "pool": "pool_rows", "memcpy": "memcpy_rows"}
 
 STARTUP_LINES = {
     "start to first result": ("s", "first_result_seconds"),
@@ -73,11 +77,43 @@ def startup_lines(pythons: dict[str, str], runs: int, pattern: str) -> list[Line
     return lines
 
 
-def row_lines(sides: list[Side], pattern: str) -> list[Line]:
+def measured(
+    places: dict[str, Place], pythons: dict[str, str], plan_name: str, versions: dict[str, str]
+) -> list[Line]:
+    """The lines of rows that some sides do, all of them alive meanwhile."""
+    sides: list[Side] = []
+    try:
+        for name, place in places.items():
+            progress(f"starting {name} ({place.rows})")
+            sides.append(Side(name, pythons.get(name, sys.executable), plan_name, place))
+            sides[-1].start()
+        return row_lines(sides)
+    finally:
+        versions.update({side.name: side.version for side in sides if side.version})
+        for side in sides:
+            side.stop()
+
+
+def cluster_lines(
+    pythons: dict[str, str], plan_name: str, pattern: str, versions: dict[str, str]
+) -> list[Line]:
+    """The lines of rows about several hosts, if there can be any."""
+    engines: list[str] = [side for side in ("oxiray", "ray") if side in pythons]
+    if not engines:
+        return []
+    try:
+        with cluster_places(engines, pattern) as places:
+            return measured(places, pythons, plan_name, versions)
+    except NoHosts as reason:
+        progress(f"rows about clusters are SKIPPED: {reason}")
+        skipped = Outcome(reason=f"skipped: {reason}")
+        return [Line("cluster: all rows *", "", outcomes=dict.fromkeys(engines, skipped))]
+
+
+def row_lines(sides: list[Side]) -> list[Line]:
     """Every row on every side before the next row, so that noise of the machine hits all alike."""
     # The order is that of the side that has most rows; the others have some of the same.
     names = max((side.rows for side in sides), key=len, default=[])
-    names = [name for name in names if re.search(pattern, name, re.IGNORECASE)]
     lines = []
     for index, name in enumerate(names):
         line = Line(name, "")
@@ -99,18 +135,18 @@ def settle(sides: list[Side]) -> None:
 
 def add_answer(line: Line, side: str, answer: Answer) -> None:
     line.unit = answer.get("unit", line.unit)
+    line.lower_is_better = answer.get("lower_is_better", line.lower_is_better)
     if "reason" in answer:
         line.outcomes[side] = Outcome(reason=answer["reason"])
         return
     line.reduced = line.reduced or answer["items"] < answer["full_items"]
     line.outcomes[side] = Outcome(
-        answer["per_second"], answer["lowest"], answer["highest"], answer["windows"]
+        answer["value"], answer["lowest"], answer["highest"], answer["windows"]
     )
 
 
-def facts(sides: list[Side], began: float, quick: bool) -> dict[str, Any]:
+def facts(versions: dict[str, str], began: float, quick: bool) -> dict[str, Any]:
     """What a reader needs to know of where and how the numbers were made."""
-    versions = {side.name: side.version for side in sides if side.version}
     return {
         **versions,
         "Python": platform.python_version(),
@@ -129,20 +165,14 @@ def main() -> None:
     for log in RESULTS.glob("*.log"):
         log.unlink()
     lines = startup_lines(pythons, PLANS[plan_name].startup_runs, wanted.rows)
-    if set(pythons) & {"oxiray", "ray"}:
-        pythons["memcpy"] = pythons.get("ray", sys.executable)
-    sides: list[Side] = []
-    try:
-        for name, python in pythons.items():
-            progress(f"starting {name}")
-            sides.append(Side(name, python, plan_name))
-            sides[-1].start()
-        lines += row_lines(sides, wanted.rows)
-    finally:
-        for side in sides:
-            side.stop()
     shown: list[str] = [name for name in ("oxiray", "ray") if name in pythons]
-    known = facts(sides, began, wanted.quick)
+    if shown:
+        pythons["memcpy"] = pythons.get("ray", sys.executable)
+    versions: dict[str, str] = {}
+    places = {side: Place(ROW_MODULES[side], wanted.rows) for side in pythons}
+    lines += measured(places, pythons, plan_name, versions)
+    lines += cluster_lines(pythons, plan_name, wanted.rows, versions)
+    known = facts(versions, began, wanted.quick)
     save(lines, shown, known, RESULTS)
     print(document(lines, shown, known))
 

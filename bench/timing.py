@@ -3,7 +3,8 @@
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -28,27 +29,41 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Measurement:
-    per_second: float
+    value: float
     lowest: float
     highest: float
     windows: int
     calls: int
 
+    def milliseconds(self) -> "Measurement":
+        """How long a call took, instead of how many there were in a second."""
+        return replace(
+            self,
+            value=1000 / self.value,
+            lowest=1000 / self.highest,
+            highest=1000 / self.lowest,
+        )
+
 
 def measure(
-    call: Callable[[], object], worth: float, least_warm_up_calls: int, plan: Plan
+    call: Callable[[], Any],
+    worth: float,
+    least_warm_up_calls: int,
+    plan: Plan,
+    own_clock: bool = False,
 ) -> Measurement:
-    """Times `call`, each of which counts for `worth`."""
+    """Times `call`, each counting for `worth`. With a clock of its own, it returns seconds."""
     for _ in range(least_warm_up_calls - 1):
         call()
-    warm_up_calls, warm_up_seconds = call_for(call, plan.warm_up_seconds, 1)
+    calls_for = call_for_own_seconds if own_clock else call_for
+    warm_up_calls, warm_up_seconds = calls_for(call, plan.warm_up_seconds, 1)
     # Looking at the clock a few dozen times a window keeps it out of the result of short calls.
     calls_between_looks = 1 + int(warm_up_calls * plan.window_seconds / warm_up_seconds / 30)
     rates: list[float] = []
     total_calls = 0
     opened = time.perf_counter()
     for _ in range(plan.windows):
-        calls, seconds = call_for(call, plan.window_seconds, calls_between_looks)
+        calls, seconds = calls_for(call, plan.window_seconds, calls_between_looks)
         rates.append(worth * calls / seconds)
         total_calls += calls
         if time.perf_counter() - opened > plan.budget_seconds:
@@ -69,3 +84,16 @@ def call_for(
         elapsed = time.perf_counter() - begun
         if elapsed >= seconds:
             return calls, elapsed
+
+
+def call_for_own_seconds(
+    call: Callable[[], float], seconds: float, calls_between_looks: int
+) -> tuple[int, float]:
+    """Calls until `seconds` have passed by the calls' own clock, or ten times that by any other."""
+    calls, counted = 0, 0.0
+    give_up = time.perf_counter() + 10 * seconds
+    while True:
+        counted += sum(call() for _ in range(calls_between_looks))
+        calls += calls_between_looks
+        if counted >= seconds or time.perf_counter() > give_up:
+            return calls, counted

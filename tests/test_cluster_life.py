@@ -216,7 +216,7 @@ class TestWhy:
         assert "wants_gpu" in said and "no node has a GPU" in said
         said = oxiray("why", second.hex()).stdout
         assert f"waits for its argument {first.hex()}, to be returned by wants_gpu" in said
-        assert "no node has a GPU" in oxiray("status").stdout
+        wait_until(lambda: "no node has a GPU" in oxiray("status").stdout)
 
     def test_a_node_that_left(self, cluster):
         node = cluster.add_node(num_cpus=1, resources={"there": 1})

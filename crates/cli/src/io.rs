@@ -40,6 +40,14 @@ pub(crate) enum Ending {
     Excluded,
 }
 
+/// What a process is told later.
+#[derive(Default)]
+pub(crate) struct HeldBack {
+    /// Processes of other nodes whose last frames wait for room.
+    channels: Vec<ProcessId>,
+    messages: Vec<Body>,
+}
+
 /// Everything the shell does with the operating system.
 pub(crate) struct Io {
     pub(crate) poller: Poller,
@@ -57,6 +65,8 @@ pub(crate) struct Io {
     pub(crate) driver: ProcessId,
     /// The network, in a cluster.
     pub(crate) net: Option<Net>,
+    /// What processes are told once they have read what others said before they died.
+    pub(crate) held_back: BTreeMap<ProcessId, HeldBack>,
     pub(crate) disk: Disk,
     pub(crate) ending: Option<Ending>,
     /// Why, for drivers; empty: they know.
@@ -80,6 +90,7 @@ impl Io {
             failed_starts: Vec::new(),
             driver: ProcessId(u64::MAX),
             net: None,
+            held_back: BTreeMap::new(),
             disk,
             ending: None,
             last_words: String::new(),
@@ -185,11 +196,44 @@ impl Io {
         }
     }
 
+    /// Wakes the processes for which frames came from other nodes.
+    pub(crate) fn wake_written(&mut self) {
+        if let Some(net) = &mut self.net {
+            net.bridge.wake();
+        }
+    }
+
     /// Passes on frames to processes of other nodes.
     pub(crate) fn pass_on(&mut self, frames: Vec<Outgoing>) {
         if let Some(net) = &mut self.net {
             for (from, to, frame) in frames {
                 net.pass(from.0, to.0, &frame, &self.poller);
+            }
+        }
+    }
+
+    /// Closes channels that waited for room, and says what was held back behind them.
+    pub(crate) fn release_held(&mut self) {
+        let locals: Vec<ProcessId> = self.held_back.keys().copied().collect();
+        for local in locals {
+            let (Some(net), Some(held)) = (&mut self.net, self.held_back.get_mut(&local)) else {
+                continue;
+            };
+            let mut outgoing = Vec::new();
+            let lives = self.by_process.contains_key(&local);
+            held.channels.retain(|foreign| match lives {
+                true => !net.bridge.close((local, *foreign), &mut outgoing),
+                false => {
+                    net.bridge.forget((local, *foreign), &mut outgoing);
+                    false
+                }
+            });
+            let done = held.channels.is_empty();
+            self.pass_on(outgoing);
+            if done && let Some(held) = self.held_back.remove(&local) {
+                for body in held.messages {
+                    self.send(local, body);
+                }
             }
         }
     }
@@ -284,6 +328,9 @@ impl Io {
 
 impl Outbox for Io {
     fn send(&mut self, to: ProcessId, body: Body) {
+        if let Some(held) = self.held_back.get_mut(&to) {
+            return held.messages.push(body);
+        }
         if let Some(&slot) = self.by_process.get(&to) {
             self.send_to(slot, body, &[]);
         } else if let Some(net) = &mut self.net
@@ -371,8 +418,14 @@ impl Outbox for Io {
 
     fn close_channel(&mut self, local: ProcessId, foreign: ProcessId) {
         let mut outgoing = Vec::new();
+        let lives = self.by_process.contains_key(&local);
         if let Some(net) = &mut self.net {
-            net.bridge.close((local, foreign), &mut outgoing);
+            if !lives {
+                net.bridge.forget((local, foreign), &mut outgoing);
+            } else if !net.bridge.close((local, foreign), &mut outgoing) {
+                // What it still said comes first, and then that it is gone.
+                self.held_back.entry(local).or_default().channels.push(foreign);
+            }
         }
         self.pass_on(outgoing);
     }

@@ -18,11 +18,17 @@ const LOAD_EVERY: u64 = 20_000_000;
 /// and at least this often, for those who believed something else meanwhile.
 const LOAD_AT_LEAST_EVERY: u64 = 1_000_000_000;
 
+/// Frames that are kept of a node that is about to join.
+const MOST_EARLY: usize = 10_000;
+
 /// What others were last told of this node.
 #[derive(Default)]
 pub(crate) struct Told {
     load: Option<Load>,
     at: u64,
+    looked_at: u64,
+    /// Something may have changed since.
+    look_again: bool,
 }
 
 impl Shell {
@@ -39,6 +45,7 @@ impl Shell {
                 let mut outgoing = Vec::new();
                 net.bridge.read(&mut outgoing);
                 self.io.pass_on(outgoing);
+                self.io.release_held();
             }
             Token::Transfers => {
                 for (key, result) in net.transfers.done() {
@@ -73,6 +80,13 @@ impl Shell {
 
     /// Gives one of our processes what a process of another node says to it.
     fn deliver(&mut self, from: ProcessId, to: ProcessId, frame: Vec<u8>) {
+        if self.node.is_to_join(from.node()) {
+            let early = self.early.entry(from.node()).or_default();
+            if early.len() < MOST_EARLY {
+                early.push((from, to, frame));
+            }
+            return;
+        }
         let has =
             |shell: &Self| shell.io.net.as_ref().is_some_and(|net| net.bridge.has((to, from)));
         if !has(self) {
@@ -87,6 +101,12 @@ impl Shell {
 
     fn on_peer_lost(&mut self, node: u32, why: String) {
         tracing::warn!(node, why, "the connection with a node broke");
+        let info = self.node.node_info(node);
+        if let (Some(net), Some(info)) = (&mut self.io.net, &info) {
+            // What is on its way from it is not to be trusted any more.
+            net.remove_node(node, &self.io.poller);
+            net.add_node(info);
+        }
         self.event(Event::PeerLost(node, why));
     }
 
@@ -112,9 +132,15 @@ impl Shell {
                 if let Some(net) = &mut self.io.net {
                     net.add_node(&info);
                 }
+                let number = info.number;
                 self.event(Event::NodeJoined(info));
+                // It may have been faster than the news of it.
+                for (from, to, frame) in self.early.remove(&number).unwrap_or_default() {
+                    self.deliver(from, to, frame);
+                }
             }
             Body::NodeLeft(info) => {
+                self.early.remove(&info.number);
                 if let Some(net) = &mut self.io.net {
                     net.remove_node(info.number, &self.io.poller);
                 }
@@ -161,6 +187,8 @@ impl Shell {
         if self.io.net.is_none() {
             return;
         }
+        self.io.release_held();
+        self.io.wake_written();
         self.tell_load();
         // What fails here leads to more to say.
         for _ in 0..8 {
@@ -172,17 +200,22 @@ impl Shell {
                 return;
             }
             self.take_incoming(incoming);
+            self.io.wake_written();
         }
     }
 
     fn tell_load(&mut self) {
         let now = monotonic_ns();
-        if now < self.told.at + LOAD_EVERY {
+        if now < self.told.looked_at + LOAD_EVERY {
+            self.told.look_again = true;
             return;
         }
+        self.told.looked_at = now;
+        self.told.look_again = false;
         let load = self.node.load();
         if self.told.load.as_ref() != Some(&load) || now >= self.told.at + LOAD_AT_LEAST_EVERY {
-            self.told = Told { load: Some(load.clone()), at: now };
+            self.told.load = Some(load.clone());
+            self.told.at = now;
             if let Some(net) = &mut self.io.net {
                 net.tell_control(to_control::Body::Load(load));
             }
@@ -192,7 +225,11 @@ impl Shell {
     /// When [`Self::on_network_time`] is due.
     pub(crate) fn next_network_wakeup(&self) -> Option<u64> {
         let net = self.io.net.as_ref()?;
-        let load = self.told.at + LOAD_AT_LEAST_EVERY;
+        // What changed just after the last look is to be told soon.
+        let load = match self.told.look_again {
+            true => self.told.looked_at + LOAD_EVERY,
+            false => self.told.at + LOAD_AT_LEAST_EVERY,
+        };
         Some(net.next_wakeup().map_or(load, |at| at.min(load)))
     }
 

@@ -1,5 +1,6 @@
 //! The loop of the node service: turns what happens into events of the core.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::departure::Departing;
 use crate::io::{Ending, Io};
 use crate::membership::Told;
 use crate::memory_watch::MemoryWatch;
+use crate::net::bridge::Outgoing;
 use crate::poller::Token;
 use crate::warmer::Warmer;
 
@@ -43,6 +45,8 @@ pub(crate) struct Shell {
     pub(crate) cluster: Vec<u8>,
     /// What others were last told.
     pub(crate) told: Told,
+    /// Frames of processes of nodes that are about to join.
+    pub(crate) early: BTreeMap<u32, Vec<Outgoing>>,
 }
 
 impl Shell {
@@ -65,6 +69,7 @@ impl Shell {
             zygote_died_at: None,
             cluster: Vec::new(),
             told: Told::default(),
+            early: BTreeMap::new(),
         }
     }
 

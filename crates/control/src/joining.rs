@@ -139,18 +139,24 @@ impl Control {
         out.send(peer, from_control::Body::Welcome(Welcome { number, cluster, nodes }));
     }
 
-    /// Of the processes that matter here, those that the node does not name are gone.
+    /// Of the processes that matter here, those that the node does not name are gone;
+    /// but one that only others have spoken of may have begun since the node said so.
     fn reconcile_processes(&mut self, number: u32, living: &[u64], out: &mut impl Outbox) {
         let living = living.iter().map(|&process| ProcessId(process).number());
         let living: BTreeSet<u32> = living.collect();
-        let creators = self.actors.values().map(|actor| actor.record.creator());
-        let creators = creators.chain(self.names.creators());
-        let creators = creators.chain(self.expected.keys().map(|&(creator, _)| creator));
+        let highest = living.last().copied().unwrap_or(0);
+        let known = self.actors.values().map(|actor| actor.record.creator());
+        let known = known.chain(self.names.creators());
+        let hearsay = self.expected.keys().map(|&(creator, _)| creator);
+        let all = known.chain(hearsay.filter(|creator| creator.number() <= highest));
         let is_gone =
             |creator: &ProcessId| creator.node() == number && !living.contains(&creator.number());
-        let gone: Vec<ProcessId> = creators.filter(is_gone).collect();
+        let gone: BTreeSet<ProcessId> = all.filter(is_gone).collect();
         if let Some(member) = self.members.get_mut(&number) {
             member.gone = Gone::all_but(living);
+            for process in &gone {
+                member.gone.insert(process.number());
+            }
         }
         for process in gone {
             self.forget_process(process, out);

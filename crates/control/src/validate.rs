@@ -11,7 +11,8 @@
 //!   [`Control::restore`] needs to know all that was said.
 //! - **C-6 (connections)** a connected member has one connection, and it is its.
 //! - **C-7 (dead is dead)** a dead actor is not recorded, has no name and stays dead.
-//! - **C-8 (living creators)** who waits, or is expected, has a creator that may live.
+//! - **C-8 (living creators)** who waits can be made, who is expected has a creator that
+//!   may live.
 
 use crate::control::Control;
 
@@ -56,7 +57,7 @@ impl Control {
             assert_eq!(node == 0, self.waiting.contains(id), "C-1: {id}");
             assert!(self.dead.get(id).is_none(), "C-7: {id}");
             if node == 0 {
-                assert!(self.is_alive(actor.record.creator()), "C-8: {id}");
+                assert!(self.can_be_made(&actor.record), "C-8: {id}");
                 assert!(!actor.waits_because.is_empty(), "{id} waits without reason");
             } else {
                 assert!(self.members[&node].actors.contains(id), "C-1: {id}");

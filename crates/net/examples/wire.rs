@@ -2,9 +2,10 @@
 //! in between: the limit for transfers of objects. `bench/wire_rows.py` runs it.
 //!
 //! `wire serve IP:PORT tcp|tls` says the address and the token to give to
-//! `wire fetch ADDRESS TOKEN CONNECTIONS [ROOM]`, which for each number it reads fetches so many
-//! bytes over all connections together, into `ROOM` bytes of memory, and says how many seconds it
-//! took, and for how many of them it had a processor.
+//! `wire fetch ADDRESS TOKEN CONNECTIONS [ROOM [PART]]`, which for each number it reads fetches so
+//! many bytes over all connections together, and says how many seconds that took, and for how many
+//! its threads had a processor. Each connection has `ROOM` bytes of memory, and asks for `PART`
+//! bytes at once.
 
 use std::io::{BufRead, stdin};
 use std::net::{SocketAddr, TcpListener};
@@ -14,7 +15,7 @@ use std::{env, thread};
 use oxiray_net::{Bulk, Identity, Keyring, Secret, Security};
 
 const PIECE: usize = 4 << 20;
-/// What is asked for at once, as the engine does.
+/// What the engine asks for at once.
 const PART: usize = 8 << 20;
 const PLAIN: &str = "-";
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,9 +25,14 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["serve", address, kind] => serve(address, kind),
-        ["fetch", address, token, connections] => fetch(address, token, connections, "4194304"),
-        ["fetch", address, token, connections, room] => fetch(address, token, connections, room),
-        _ => panic!("serve IP:PORT tcp|tls, or fetch ADDRESS TOKEN CONNECTIONS [ROOM]"),
+        ["fetch", address, token, connections, ref rest @ ..] => {
+            let connections = connections.parse().expect("how many connections");
+            let number = |at: usize, usual| {
+                rest.get(at).map_or(usual, |text| text.parse().expect("a number of bytes"))
+            };
+            fetch(address, token, connections, number(0, PIECE), number(1, PART));
+        }
+        _ => panic!("serve IP:PORT tcp|tls, or fetch ADDRESS TOKEN CONNECTIONS [ROOM [PART]]"),
     }
 }
 
@@ -64,11 +70,9 @@ fn serve(address: &str, kind: &str) {
     }
 }
 
-fn fetch(address: &str, token: &str, connections: &str, room: &str) {
+fn fetch(address: &str, token: &str, connections: usize, room: usize, part: usize) {
     let address: SocketAddr = address.parse().expect("an address");
     let security = security(token);
-    let connections: usize = connections.parse().expect("how many connections");
-    let room: usize = room.parse().expect("how much memory for each of them");
     let mut all: Vec<(Bulk, Vec<u8>)> = (0..connections)
         .map(|_| (Bulk::connect(address, &security, TIMEOUT).expect("a connection"), vec![1; room]))
         .collect();
@@ -79,7 +83,7 @@ fn fetch(address: &str, token: &str, connections: &str, room: &str) {
         let busy: f64 = thread::scope(|scope| {
             let readers: Vec<_> = all
                 .iter_mut()
-                .map(|(bulk, room)| scope.spawn(move || read(bulk, room, share)))
+                .map(|(bulk, room)| scope.spawn(move || read(bulk, room, part, share)))
                 .collect();
             readers.into_iter().map(|reader| reader.join().expect("read")).sum()
         });
@@ -87,10 +91,10 @@ fn fetch(address: &str, token: &str, connections: &str, room: &str) {
     }
 }
 
-fn read(bulk: &mut Bulk, room: &mut [u8], mut left: usize) -> f64 {
+fn read(bulk: &mut Bulk, room: &mut [u8], part: usize, mut left: usize) -> f64 {
     let mut at = 0;
     while left > 0 {
-        let mut part = left.min(PART);
+        let mut part = left.min(part);
         left -= part;
         bulk.send_frame(&[&part.to_le_bytes()]).expect("asked");
         while part > 0 {

@@ -69,7 +69,7 @@ impl Bulk {
         tls: Option<Connection>,
         timeout: Duration,
     ) -> Result<Self, LinkError> {
-        stream.set_nodelay(true)?;
+        crate::listener::watch_over(&stream)?;
         let mut bulk = Self::resume(stream, tls.map(Box::new), Vec::new(), Vec::new());
         bulk.set_timeout(Some(timeout))?;
         bulk.shake_hands()?;
@@ -93,6 +93,12 @@ impl Bulk {
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.stream.set_read_timeout(timeout)?;
         self.stream.set_write_timeout(timeout)
+    }
+
+    /// Like [`Self::set_timeout`], for writing alone: reading waits for as long as it takes.
+    pub fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(None)?;
+        self.stream.set_write_timeout(Some(timeout))
     }
 
     /// What ends this connection from another thread.

@@ -106,7 +106,7 @@ impl Link {
         tls: Option<Connection>,
         connecting: bool,
     ) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
+        crate::listener::watch_over(&stream)?;
         let outgoing = if tls.is_some() { Vec::new() } else { GREETING.to_vec() };
         let mut tls = tls.map(Box::new);
         if let Some(tls) = &mut tls {

@@ -53,6 +53,8 @@ pub(crate) struct Member {
     pub(crate) view_changes: u64,
     /// Leases of our processes at other nodes, until they are returned: their shapes.
     pub(crate) leased: BTreeMap<u64, ShapeId>,
+    /// What was known when units that wait elsewhere were last looked at.
+    pub(crate) waits_reviewed_at: u64,
     /// Counts choices.
     pub(crate) turn: u64,
     /// Demands with units that have no place yet.
@@ -84,6 +86,7 @@ impl Member {
             unreachable: BTreeSet::new(),
             view_changes: 0,
             leased: BTreeMap::new(),
+            waits_reviewed_at: 0,
             turn: 0,
             unplaced: BTreeSet::new(),
             placed_here: Vec::new(),

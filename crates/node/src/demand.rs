@@ -1,6 +1,6 @@
 //! What processes ask for, and the leases they have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use oxiray_ids::ProcessId;
 use oxiray_scheduler::Allocation;
@@ -39,14 +39,24 @@ pub(crate) struct Demand {
     pub(crate) may_wait: u64,
     /// Units that other nodes were asked for.
     pub(crate) elsewhere: BTreeMap<u32, u64>,
+    /// Nodes at which one of those waits for room.
+    pub(crate) waits_at: BTreeSet<u32>,
     /// Would be granted if there were a worker; only used within one pass.
     pub(crate) tentative: u64,
 }
 
 impl Demand {
     pub(crate) fn new(shape: ShapeId) -> Self {
-        let elsewhere = BTreeMap::new();
-        Self { shape, requested: 0, granted: 0, here: 0, may_wait: 0, elsewhere, tentative: 0 }
+        Self {
+            shape,
+            requested: 0,
+            granted: 0,
+            here: 0,
+            may_wait: 0,
+            elsewhere: BTreeMap::new(),
+            waits_at: BTreeSet::new(),
+            tentative: 0,
+        }
     }
 
     /// Units that wait somewhere.

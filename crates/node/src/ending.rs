@@ -63,6 +63,11 @@ impl Node {
             }
         }
         self.tell_others_of_end(id, &process, out);
+        let config = process.job.and_then(|job| Some((job, self.jobs.get(&job)?)));
+        if let Some((job, _)) = config.filter(|(_, job)| job.driver == id.0 && process.is_foreign())
+        {
+            self.end_job(job, out);
+        }
         if process.kind == ProcessKind::Driver {
             match (self.setup.job, process.job) {
                 (None, Some(job)) => self.end_job(job, out),

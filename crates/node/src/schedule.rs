@@ -174,6 +174,10 @@ impl Node {
     /// job that has least; within a job, what is most urgent; else who waited longest.
     fn next_turn(&mut self, unserved: usize) -> Option<Turn> {
         let untried = self.schedule.turns.len() - unserved;
+        // Of one job, and nothing more urgent than the rest: then in order.
+        if self.jobs.len() <= 1 && self.schedule.shapes.iter().all(|s| s.shape.priority == 0) {
+            return self.schedule.turns.pop_front();
+        }
         let mut held: BTreeMap<Option<JobId>, usize> = BTreeMap::new();
         if untried > 1 {
             for lease in self.leases.values() {

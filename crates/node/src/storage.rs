@@ -164,7 +164,10 @@ impl Node {
             match news {
                 OwnNews::Room(request, answer) => self.on_copy_room(request, answer, now, out),
                 OwnNews::Fetched(request, answer) => self.on_lendable(request, answer, now, out),
-                OwnNews::CopyGone(key) => self.on_copy_gone(key),
+                OwnNews::CopyGone(key) => {
+                    self.on_copy_gone(key);
+                    self.on_lent_gone(key, out);
+                }
                 OwnNews::Gone(key) => {
                     self.on_copy_gone(key);
                     self.on_lent_gone(key, out);

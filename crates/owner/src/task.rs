@@ -346,7 +346,11 @@ impl Owner {
             if self.content(object).is_some() {
                 inner.iter().for_each(|key| self.drop_ref(*key, out));
             } else if !inner.is_empty() {
-                self.objects[object.index()].rare().contained = inner;
+                let rare = self.objects[object.index()].rare();
+                // What it contained before it was lost and made again.
+                for old in std::mem::replace(&mut rare.contained, inner) {
+                    self.drop_ref(old, out);
+                }
             }
             self.complete(object, content, out);
             self.drop_ref(object, out);

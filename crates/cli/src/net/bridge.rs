@@ -47,6 +47,8 @@ pub(crate) struct Bridge {
     by_bit: HashMap<u32, Vec<Pair>>,
     /// What processes ring when the event loop sleeps.
     waker: OwnedFd,
+    /// Written to, not yet woken: many frames share a wake-up.
+    unwoken: Vec<Pair>,
 }
 
 /// A frame to pass on: from a local to a foreign process.
@@ -59,7 +61,7 @@ impl Bridge {
         let own = bells.bell(place);
         own.reset();
         let (channels, by_bit) = (HashMap::new(), HashMap::new());
-        Ok(Self { bells, own, channels, by_bit, waker: eventfd::new()? })
+        Ok(Self { bells, own, channels, by_bit, waker: eventfd::new()?, unwoken: Vec::new() })
     }
 
     /// What processes ring when they have written something and the loop sleeps.
@@ -121,7 +123,9 @@ impl Bridge {
             for pair in self.by_bit.get(&bit).cloned().unwrap_or_default() {
                 if let Some(channel) = self.channels.get_mut(&pair) {
                     channel.read(pair, out);
-                    channel.write_waiting();
+                    if channel.write_waiting() {
+                        self.unwoken.push(pair);
+                    }
                 }
             }
         }
@@ -130,13 +134,36 @@ impl Bridge {
     /// Writes what came from another node for a process of ours. What is to be said
     /// in return goes to `out`.
     pub(crate) fn write(&mut self, pair: Pair, frame: Vec<u8>, out: &mut Vec<Outgoing>) {
-        if let Some(channel) = self.channels.get_mut(&pair) {
-            channel.write(pair, frame, out);
+        if let Some(channel) = self.channels.get_mut(&pair)
+            && channel.write(pair, frame, out)
+            && self.unwoken.last() != Some(&pair)
+        {
+            self.unwoken.push(pair);
         }
     }
 
-    /// Reads what is left in a channel and forgets it.
-    pub(crate) fn close(&mut self, pair: Pair, out: &mut Vec<Outgoing>) {
+    /// Wakes the processes that were written to.
+    pub(crate) fn wake(&mut self) {
+        for pair in self.unwoken.drain(..) {
+            if let Some(channel) = self.channels.get(&pair) {
+                channel.link.wake();
+            }
+        }
+    }
+
+    /// Reads what is left in a channel and forgets it; but while something waits for room
+    /// in its ring, later: `false`.
+    pub(crate) fn close(&mut self, pair: Pair, out: &mut Vec<Outgoing>) -> bool {
+        let waits = self.channels.get(&pair).is_some_and(|channel| !channel.waiting.is_empty());
+        if waits {
+            return false;
+        }
+        self.forget(pair, out);
+        true
+    }
+
+    /// Forgets a channel, whatever waits in it.
+    pub(crate) fn forget(&mut self, pair: Pair, out: &mut Vec<Outgoing>) {
         let Some(mut channel) = self.channels.remove(&pair) else {
             return;
         };
@@ -188,7 +215,8 @@ impl Channel {
         }
     }
 
-    fn write(&mut self, pair: Pair, mut frame: Vec<u8>, out: &mut Vec<Outgoing>) {
+    /// Whether something was written.
+    fn write(&mut self, pair: Pair, mut frame: Vec<u8>, out: &mut Vec<Outgoing>) -> bool {
         if let Some(number) = take_back_number(&frame) {
             let at = self.numbers.iter().position(|(theirs, _)| *theirs == number);
             if let Some((_, ours)) = at.and_then(|at| self.numbers.remove(at))
@@ -196,7 +224,7 @@ impl Channel {
             {
                 out.push((pair.0, pair.1, encoded(&Frame::TakenBack(number))));
             }
-            return;
+            return false;
         }
         if let Some(at) = self.incoming.next(&frame)
             && let Some(number) = task_number(&frame[at..]).filter(|number| *number != 0)
@@ -209,10 +237,11 @@ impl Channel {
             self.numbers.push_back((number, ours));
         }
         self.waiting.push_back(frame);
-        self.write_waiting();
+        self.write_waiting()
     }
 
-    fn write_waiting(&mut self) {
+    /// Whether something was written.
+    fn write_waiting(&mut self) -> bool {
         let mut wrote = false;
         while let Some(frame) = self.waiting.front() {
             if self.link.push(&[frame]).is_err() {
@@ -221,9 +250,7 @@ impl Channel {
             self.waiting.pop_front();
             wrote = true;
         }
-        if wrote {
-            self.link.wake();
-        }
+        wrote
     }
 }
 

@@ -29,6 +29,9 @@ const IDLE: Duration = Duration::from_secs(10);
 /// A node that sends nothing for so long while bytes are due is given up.
 const STALLED: Duration = Duration::from_secs(10);
 
+/// Follows the bytes of a part, if they were lent to the end.
+const STILL_LENT: u8 = 1;
+
 /// An object on its way here.
 struct Coming {
     key: StoreKey,
@@ -155,6 +158,14 @@ impl Transfers {
                 Err(error) => tracing::warn!(%error, "no thread for a transfer"),
             }
         }
+        if queue.threads == 0 {
+            let parts = std::mem::take(&mut queue.parts);
+            drop(queue);
+            for part in parts {
+                self.shared.end(&part.coming, Err("there was no thread to read it".into()));
+            }
+            return;
+        }
         drop(queue);
         source.more.notify_all();
     }
@@ -268,6 +279,7 @@ fn read_part(
     shared
         .arena
         .fill(part.at as usize, part.range.len as usize, |into| bulk.read_exact(into))
+        .and_then(|()| bulk.read_exact(&mut [0]))
         .map_err(|error| error.to_string())
 }
 
@@ -275,7 +287,7 @@ fn read_part(
 fn serve(shared: &Shared, mut bulk: Bulk) {
     oxiray_sys::process::block_signals_in_this_thread();
     // It may be idle for long; writing is what must not stall.
-    let _ = bulk.set_timeout(None);
+    let _ = bulk.set_write_timeout(STALLED);
     let mut request = Vec::new();
     loop {
         if bulk.recv_frame(&mut request).is_err() {
@@ -293,6 +305,11 @@ fn serve(shared: &Shared, mut bulk: Bulk) {
         };
         let at = (extent.offset + range.offset) as usize;
         if bulk.write_all(shared.arena.bytes(at, range.len as usize)).is_err() {
+            return;
+        }
+        // They may have been another's by the end; then the reader must not use them.
+        let still_lent = shared.lent.lock().contains_key(&range.grant);
+        if !still_lent || bulk.write_all(&[STILL_LENT]).is_err() {
             return;
         }
     }

@@ -41,6 +41,7 @@ enum State {
 /// The connection with the control service.
 pub(crate) struct Uplink {
     address: String,
+    resolved: SocketAddr,
     state: State,
     /// When it was lost.
     lost_at: Option<u64>,
@@ -63,7 +64,15 @@ pub(crate) enum Heard {
 
 /// Resolves and connects; `Err` is a sentence for the user.
 fn connect(address: &str, security: &Security, purpose: Purpose) -> Result<Link, String> {
-    let resolved = resolve(address)?;
+    connect_to(resolve(address)?, address, security, purpose)
+}
+
+fn connect_to(
+    resolved: SocketAddr,
+    address: &str,
+    security: &Security,
+    purpose: Purpose,
+) -> Result<Link, String> {
     let mut link = Link::connect(resolved, security)
         .map_err(|error| format!("cannot connect to {address}: {error}"))?;
     let mut hello = Hello { version: oxiray_wire::VERSION, ..Hello::default() };
@@ -179,6 +188,7 @@ impl Uplink {
             from_control::Body::Welcome(welcome) => {
                 let uplink = Self {
                     address: address.to_owned(),
+                    resolved: link.peer_addr(),
                     state: State::There(link),
                     lost_at: None,
                     heard_at: monotonic_ns(),
@@ -321,7 +331,9 @@ impl Uplink {
             let text = format!("the control service has been away for {seconds} s");
             return heard.push(Heard::Over(text));
         }
-        let asked = connect(&self.address, security, Purpose::Control).and_then(|mut link| {
+        // Where it was: to ask for its name again could take long.
+        let (at, purpose) = (self.resolved, Purpose::Control);
+        let asked = connect_to(at, &self.address, security, purpose).and_then(|mut link| {
             let join = ToControl::from(to_control::Body::Join(join())).encode_to_vec();
             link.send(&[&join]).map_err(|error| error.to_string())?;
             poller.add(&link, Token::Control).map_err(|error| error.to_string())?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
-    Amount, FromNode, NodeConfig, ProcessKind, Register, SetDemand, Shape, ToNode, UNIT,
+    Amount, FromNode, JobConfig, NodeConfig, ProcessKind, Register, SetDemand, Shape, ToNode, UNIT,
     from_node::Body, to_node,
 };
 use prost::Message;
@@ -63,8 +63,13 @@ impl Driver {
             ..NodeConfig::default()
         };
         change(&mut config);
-        let mut register =
-            Register { version: oxiray_wire::VERSION, config: Some(config), ..Register::default() };
+        let log_to_driver = config.log_to_driver;
+        let mut register = Register {
+            version: oxiray_wire::VERSION,
+            config: Some(config),
+            job: Some(JobConfig { log_to_driver, ..JobConfig::default() }),
+            ..Register::default()
+        };
         register.set_kind(ProcessKind::Driver);
         let driver =
             Self { socket: Some(ours), child, base, session, received: Vec::new(), descriptors: 0 };

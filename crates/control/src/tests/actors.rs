@@ -1,6 +1,6 @@
 //! Where actors live, and who hears of it.
 
-use oxiray_wire::cluster::{Join, to_control};
+use oxiray_wire::cluster::{Join, KEPT_ACTORS, Kv, KvVerb, to_control};
 use oxiray_wire::control::{ActorPhase, NamedActor, to_node};
 
 use super::bench::{Bench, actor, creation, join, needs, on_node, process};
@@ -213,6 +213,47 @@ fn after_a_restart_what_lives_lives_on_and_what_is_lost_starts_again() {
     let shown = bench.see().actors;
     assert_eq!(shown[0].phase(), ActorPhase::Alive);
     assert_eq!(shown[1].phase(), ActorPhase::Restarting);
+}
+
+#[test]
+fn who_ended_while_control_was_away_is_gone() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    let id = actor(process(1, 5), 1);
+    let mut create = creation(id, 0);
+    create.placement = needs("GPU", 1);
+    bench.create(create);
+    bench.restart();
+    let mut again = Join { cluster: vec![3; 16], ..join(1) };
+    again.node.as_mut().unwrap().number = 1;
+    again.processes = vec![process(1, 0).0, process(1, 2).0];
+    bench.say(1, to_control::Body::Join(again));
+    assert_eq!(bench.see().actors[0].reason, "its owner died");
+    let asked = bench.watch(process(1, 2), actor(process(1, 5), 2));
+    assert_eq!(asked.states(process(1, 2))[0].reason, "its owner died");
+}
+
+#[test]
+fn a_detached_actor_that_is_kept_may_wait_without_its_creator() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    let id = actor(process(1, 5), 1);
+    let kept = Kv {
+        verb: KvVerb::Put.into(),
+        namespace: KEPT_ACTORS.into(),
+        key: id.0.to_vec(),
+        value: Some(b"class and arguments".to_vec()),
+        ..Kv::default()
+    };
+    bench.say(1, to_control::Body::Kv(kept));
+    let mut create = creation(id, 0);
+    create.detached = true;
+    create.placement = needs("GPU", 1);
+    bench.create(create);
+    bench.say(1, to_control::Body::ProcessGone(process(1, 5).0));
+    assert_eq!(bench.see().actors[0].phase(), ActorPhase::Pending);
+    bench.kill(process(1, 2), id, true);
+    assert!(bench.control.kv.is_empty(), "what was kept for it goes with it");
 }
 
 #[test]

@@ -86,6 +86,11 @@ impl Node {
             return;
         };
         member.placed_here.clear();
+        if member.waits_reviewed_at != member.view_changes {
+            member.waits_reviewed_at = member.view_changes;
+            self.call_back_waiting(out);
+        }
+        let member = self.member.as_mut().expect("is a member");
         for (process, key) in std::mem::take(&mut member.unplaced) {
             self.place(process, key, out);
         }
@@ -105,6 +110,34 @@ impl Node {
                     false => self.send_on(id, key, out),
                 }
             }
+        }
+    }
+
+    /// Units that wait at a node while another has room by now are called back.
+    fn call_back_waiting(&mut self, out: &mut impl Outbox) {
+        let mut waiting = Vec::new();
+        for (&id, process) in &self.processes {
+            for (&key, demand) in &process.demands {
+                waiting.extend(demand.waits_at.first().map(|&at| (id, key, demand.shape, at)));
+            }
+        }
+        for (id, key, shape, at) in waiting {
+            let Choice::Now(node) = self.choose_for(shape) else {
+                continue;
+            };
+            if node.0 == at {
+                continue; // It is about to be served there.
+            }
+            let demand = self.demand(id, key).expect("just seen");
+            demand.waits_at.remove(&at);
+            let Some(asked) = demand.elsewhere.get_mut(&at).filter(|asked| **asked > 0) else {
+                continue;
+            };
+            *asked -= 1;
+            let fewer =
+                AskLeases { process: id.0, shape_key: key, more: -1, ..AskLeases::default() };
+            tell(at, between_nodes::Body::AskLeases(fewer), out);
+            self.settle_unplaced(id, key);
         }
     }
 
@@ -184,6 +217,9 @@ impl Node {
             return false;
         }
         *asked += 1;
+        if wait {
+            demand.waits_at.insert(node);
+        }
         let shape = self.schedule.shapes[shape.0].shape.clone();
         if let Some(member) = &mut self.member {
             member.view.take(NodeNumber(node), &shape);
@@ -338,6 +374,7 @@ impl Node {
         let Some(demand) = self.demand(id, key) else {
             return;
         };
+        demand.waits_at.remove(&node);
         let asked = demand.elsewhere.entry(node).or_default();
         *asked = asked.saturating_sub(declined.count);
         self.settle_unplaced(id, key);
@@ -367,6 +404,7 @@ impl Node {
     ) {
         if let Some(demand) = self.demand(id, key) {
             let shape = demand.shape;
+            demand.waits_at.remove(&node);
             let asked = demand.elsewhere.entry(node).or_default();
             *asked = asked.saturating_sub(1);
             demand.granted += 1;
@@ -396,6 +434,7 @@ impl Node {
         let mut lost = Vec::new();
         for (&id, process) in &mut self.processes {
             for (&key, demand) in &mut process.demands {
+                demand.waits_at.remove(&node);
                 if demand.elsewhere.remove(&node).is_some() {
                     lost.push((id, key));
                 }

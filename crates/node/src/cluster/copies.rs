@@ -51,6 +51,8 @@ pub(crate) struct Copies {
     by_key: HashMap<StoreKey, Origin>,
     by_request: HashMap<u64, Origin>,
     last_request: u64,
+    /// Whose bytes still come, but are not wanted any more: from which node, by which grant.
+    unwanted: HashMap<StoreKey, (u32, u64)>,
 }
 
 impl Copies {
@@ -157,6 +159,9 @@ impl Node {
     ) {
         let number = self.number;
         let member = self.member.as_mut().expect("only a member has copies");
+        // A node that was named by the origin may have left since.
+        let gone = node == number || !member.infos.contains_key(&node);
+        let node = if gone { origin.node } else { node };
         if node == number || !member.infos.contains_key(&node) {
             return self.end_copy(origin, node_left(), now, out);
         }
@@ -188,12 +193,16 @@ impl Node {
             }
             return;
         };
-        let Stage::Asked(key, asked) = copy.stage else {
-            return;
+        let key = match copy.stage {
+            Stage::Asked(key, asked) if asked == node => key,
+            // An answer to what was asked before a connection broke.
+            _ => {
+                if answer.grant != 0 {
+                    tell(node, between_nodes::Body::PullDone(done(answer.grant)), out);
+                }
+                return;
+            }
         };
-        if asked != node {
-            return;
-        }
         if let Some(refused) = answer.refused {
             // A node that was named by the origin may have let go of its copy.
             match node == origin.node {
@@ -225,6 +234,10 @@ impl Node {
         };
         let Some(origin) = member.copies.by_key.get(&key).copied() else {
             // Nobody wants it any more; the threads are done with its memory now.
+            if let Some((node, grant)) = member.copies.unwanted.remove(&key) {
+                let done = PullDone { grant, complete: false };
+                tell(node, between_nodes::Body::PullDone(done), out);
+            }
             return self.drop_copy_room(key, now, out);
         };
         let copy = member.copies.by_origin.get_mut(&origin).expect("has a key");
@@ -271,7 +284,10 @@ impl Node {
                 self.drop_copy_room(key, now, out);
             }
             // Threads are writing to its memory: `on_transferred` follows.
-            Stage::Coming(key, ..) => _ = member.copies.by_key.remove(&key),
+            Stage::Coming(key, node, grant) => {
+                member.copies.by_key.remove(&key);
+                member.copies.unwanted.insert(key, (node, grant));
+            }
         }
     }
 

@@ -198,6 +198,11 @@ impl Node {
             lent.waiting.retain(|reader| reader.node != node);
             lent.holders.retain(|holder| *holder != node);
         }
+        for (_, reader) in lending.fetching.values_mut() {
+            if reader.node == node {
+                reader.node = 0; // It may come back, and ask anew.
+            }
+        }
         let theirs = lending.grants.iter().filter(|(_, grant)| grant.node == node);
         let theirs: Vec<(u64, StoreKey)> = theirs.map(|(id, grant)| (*id, grant.key)).collect();
         for (grant, key) in theirs {

@@ -202,6 +202,13 @@ impl Node {
         infos.unwrap_or_default().into_iter().filter(|number| *number != self.number).collect()
     }
 
+    /// Whether a node is a member of which we have not heard yet: numbers are given in order.
+    pub fn is_to_join(&self, number: u32) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|m| m.infos.keys().next_back().is_none_or(|last| number > *last))
+            && !member.is_some_and(|m| m.left.iter().any(|left| left.number == number))
+    }
+
     /// A member.
     pub fn node_info(&self, number: u32) -> Option<NodeInfo> {
         self.member.as_ref()?.infos.get(&number).cloned()
