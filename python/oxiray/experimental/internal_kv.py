@@ -45,13 +45,11 @@ def _internal_kv_del(
     return _ask("delete", key, None, del_by_prefix, namespace)[1]
 
 
-def _internal_kv_list(
-    prefix: str | bytes, *, namespace: str | bytes | None = None
-) -> list[bytes]:
+def _internal_kv_list(prefix: str | bytes, *, namespace: str | bytes | None = None) -> list[bytes]:
     """The keys that begin with `prefix`."""
     _, count, keys = _ask("list", prefix, None, False, namespace)
     if len(keys) < count:
-        raise ValueError(f"{count} keys begin with {prefix!r}, too many to list; use a longer prefix")
+        raise ValueError(f"{count} keys begin with {prefix!r}, too many; use a longer prefix")
     return keys
 
 

@@ -208,7 +208,7 @@ mod tests {
         };
         started.save(&base).unwrap();
         assert_eq!(Started::parse(&started.text()), Some(started.clone()));
-        assert_eq!(all(&base), [started.clone()]);
+        assert_eq!(all(&base), std::slice::from_ref(&started));
         assert_eq!(clusters(&base, Some("1.2.3.4:6379")).len(), 1);
         assert_eq!(clusters(&base, Some("1.2.3.4:1")), []);
         let mode = fs::metadata(base.join("started/session_a")).unwrap().mode();
