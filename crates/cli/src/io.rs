@@ -129,6 +129,12 @@ impl Io {
         }
     }
 
+    /// The connections of drivers.
+    fn drivers(&self) -> Vec<usize> {
+        let drivers = self.connections.iter().filter(|(_, connection)| connection.is_driver);
+        drivers.map(|(slot, _)| slot).collect()
+    }
+
     /// Sends queued packets of a connection.
     pub(crate) fn flush(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else {
@@ -287,13 +293,7 @@ impl Io {
             self.read_output(slot, 0, true);
             self.read_output(slot, 1, true);
         }
-        let drivers: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.is_driver)
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in drivers {
+        for slot in self.drivers() {
             let text = self.last_words.clone();
             self.send_to(slot, Body::Stopped(Text { text }), &[]);
             // The driver waits for this; one that does not must not keep us.
@@ -451,13 +451,7 @@ impl Outbox for Io {
     fn tell_user(&mut self, text: String) {
         tracing::info!(text, "the object store says");
         if self.config.tell_spilling {
-            let drivers: Vec<usize> = self
-                .connections
-                .iter()
-                .filter(|(_, connection)| connection.is_driver)
-                .map(|(slot, _)| slot)
-                .collect();
-            for slot in drivers {
+            for slot in self.drivers() {
                 self.send_to(slot, Body::Warning(Text { text: text.clone() }), &[]);
             }
         }

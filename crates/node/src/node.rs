@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use oxiray_control::Names;
 use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Ledger;
 use oxiray_store::{Keeper, Table};
@@ -14,7 +15,7 @@ use crate::dead_actors::DeadActors;
 use crate::demand::{Lease, LeaseId};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
 use crate::kv::KeyValues;
-use crate::names::Names;
+
 use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
 use crate::reports::Round;
