@@ -278,7 +278,8 @@ class TestSeveralJobs:
         refs = [note.options(priority=-1).remote("last")]
         refs.append(note.remote("middle"))
         refs.append(note.options(priority=5).remote("first"))
-        time.sleep(0.2)  # All three are known to the node: nothing shows that from outside.
+        # One sentence for each urgency: then the node knows all three.
+        wait_until(lambda: len(ray._native.cluster_view()["waiting"]) == 3)
         (tmp_path / "go").touch()
         ray.get([held, *refs], timeout=60)
         assert order.read_text().split() == ["first", "middle", "last"]

@@ -85,9 +85,6 @@ impl Plan {
             control_restarts: 1,
             trouble: 10 * SECOND,
             crash_once_in: 1_000,
-            // Loads go round once a second among so many, and a node that declined is
-            // believed full until it has been heard of again.
-            patience: 10 * SECOND,
             validate_once_in: 1_000,
             ..Self::small(seed)
         }
