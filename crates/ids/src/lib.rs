@@ -205,7 +205,16 @@ impl TaskId {
     /// Builds a task id; `counter` is the submitter's own.
     pub fn new(actor: ActorId, submitter: ProcessId, counter: u64) -> Self {
         let whose = u64::from(submitter.node() & 0xff) << 16 | u64::from(submitter.number() as u16);
-        let unique = (whose << 40) | (counter & ((1 << 40) - 1));
+        Self::of(actor, (whose << 40) | (counter & ((1 << 40) - 1)))
+    }
+
+    /// The part that tells it from others of its actor or home.
+    pub fn unique(&self) -> u64 {
+        u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
+    }
+
+    /// The task of `actor` with this [`Self::unique`] part.
+    pub fn of(actor: ActorId, unique: u64) -> Self {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&unique.to_le_bytes());
         bytes[8..].copy_from_slice(&actor.0);

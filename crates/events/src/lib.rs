@@ -1,0 +1,48 @@
+//! What happened to every task, written by every process as it happens, read by whoever looks.
+//!
+//! Each process of a session appends records to files of its own in `SESSION/events/`. Nothing
+//! is sent, nothing is asked, nothing is forgotten: the directory is the node's log, and readers
+//! follow its growth. Writing a record is a copy of 32 or 64 bytes into a mapped file.
+//!
+//! Writing:
+//! - [`log`]: [`EventLog`], the records of this process
+//! - [`texts`]: names and failures, in a file beside the records
+//! - `format`: the bytes of both
+//!
+//! Reading:
+//! - [`files`]: where files come from: this machine, or another
+//! - [`history`]: [`History`], what all tasks of all processes went through
+//! - [`task`]: one task of it
+//! - `tail`: the growth of one process's files
+//! - [`timeline`]: what ran when, as many rectangles as fit on a screen
+//! - [`trace`]: what ran when, all of it, as a Chrome trace
+//!
+//! Invariants, cited by the tests:
+//! - **E-1** A record counted in the header of its chunk never changes, and the texts it names
+//!   were written before it.
+//! - **E-2** What a process could not write costs nothing but itself: a full disk loses records,
+//!   counts them, and never fails or ends the process.
+//! - **E-3** A process that is killed loses no record that it had counted.
+//! - **E-4** Whatever the bytes of the files are, reading them ends, does not panic, and takes
+//!   memory in proportion to their length.
+//! - **E-5** The order in which files are read does not matter, nor in how many steps.
+//! - **E-6** Reading again reads only what is new.
+
+pub mod files;
+mod format;
+pub mod history;
+pub mod log;
+mod tail;
+pub mod task;
+pub mod texts;
+pub mod timeline;
+pub mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use files::{FileInfo, Files, LocalFiles};
+pub use format::{Role, TaskKind};
+pub use history::{History, Process, SummaryRow};
+pub use log::{EventLog, Ran};
+pub use task::{Attempt, Failure, State, Task};

@@ -1,0 +1,367 @@
+//! The records of this process.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
+use oxiray_sys::clock::{monotonic_ns, wall_ns};
+use oxiray_sys::memory::Mapping;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::format::{
+    COUNT_AT, HEADER, Header, LOST_AT, Named, Outcome, RUNNING_AT, Record, Role, Running, SLOT,
+    TaskKind,
+};
+use crate::texts::{TextFile, file_name};
+
+/// The first chunk is this long: most processes need no more. Each is twice the one before.
+const FIRST_CHUNK: usize = 64 << 10;
+const LARGEST_CHUNK: usize = 1 << 20;
+/// After a failure to write, nothing is tried for so long.
+const PATIENCE_NS: u64 = 1_000_000_000;
+/// So many objects that a task needs are recorded; one that takes thousands is seen to.
+const MOST_NEEDS: usize = 256;
+/// Names kept at hand, by their address.
+const NEAR: usize = 16;
+
+/// How a task ran.
+pub struct Ran<'a> {
+    /// The task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: u16,
+    /// What people call it.
+    pub name: &'a Arc<str>,
+    /// When it was begun, in nanoseconds of the monotonic clock.
+    pub start: u64,
+    /// Nanoseconds that its arguments took to be there.
+    pub fetch: u64,
+    /// Nanoseconds in the function itself.
+    pub execute: u64,
+    /// Nanoseconds that its returns took to be stored.
+    pub store: u64,
+    /// If it raised: the exception's name, and the traceback.
+    pub error: Option<(&'a str, &'a str)>,
+}
+
+/// The log of this process. Nothing is created before the first event.
+pub struct EventLog {
+    directory: PathBuf,
+    role: Role,
+    process: ProcessId,
+    chunk: Option<Mapping>,
+    chunks: u32,
+    /// Slots written to the chunk, and how many it has.
+    used: usize,
+    room: usize,
+    lost: u64,
+    /// Nothing is tried before this time.
+    quiet_until: u64,
+    now: u64,
+    texts: TextFile,
+    names: [Option<(Arc<str>, u32)>; NEAR],
+    home: Option<(ActorId, u32)>,
+    running: Option<TaskId>,
+    /// The parent as the last record said it.
+    parent: TaskId,
+}
+
+impl EventLog {
+    /// A log below the directory `session`.
+    pub fn new(session: &Path, process: ProcessId, role: Role) -> Self {
+        let directory = session.join("events");
+        let texts = TextFile::new(directory.join(file_name(process.number())));
+        Self {
+            directory,
+            role,
+            process,
+            chunk: None,
+            chunks: 0,
+            used: 0,
+            room: 0,
+            lost: 0,
+            quiet_until: 0,
+            now: 0,
+            texts,
+            names: [const { None }; NEAR],
+            home: None,
+            running: None,
+            parent: TaskId::NIL,
+        }
+    }
+
+    /// The time, in nanoseconds of the monotonic clock, for what is recorded next.
+    #[inline]
+    pub fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A task was submitted by what runs here; `waits`: not all its arguments are there.
+    pub fn submitted(
+        &mut self,
+        task: TaskId,
+        kind: TaskKind,
+        name: &Arc<str>,
+        waits: bool,
+        needs: impl Iterator<Item = ObjectId>,
+    ) {
+        let parent = self.running.unwrap_or(TaskId::NIL);
+        if self.parent != parent && self.write(Record::Parent(parent)) {
+            self.parent = parent;
+        }
+        let (time, name) = (self.now, self.name(name));
+        let recorded =
+            self.about(task, 0, |task| Record::Submitted { task, time, name, kind, waits });
+        if recorded {
+            for object in needs.take(MOST_NEEDS) {
+                self.write(Record::Needs(object));
+            }
+        }
+    }
+
+    /// The arguments of a task that waited for them are there.
+    pub fn ready(&mut self, task: TaskId, attempt: u16) {
+        let time = self.now;
+        self.about(task, attempt, |task| Record::Ready { task, time });
+    }
+
+    /// A task was sent to a worker.
+    pub fn sent(&mut self, task: TaskId, attempt: u16, peer: ProcessId) {
+        let time = self.now;
+        self.about(task, attempt, |task| Record::Sent { task, time, peer });
+    }
+
+    /// A task is to be tried again; `attempt` is the new one.
+    pub fn retried(&mut self, task: TaskId, attempt: u16) {
+        let time = self.now;
+        self.about(task, attempt, |task| Record::Retried { task, time });
+    }
+
+    /// A task failed for a reason that its worker could not tell: a code of the wire, in words.
+    pub fn failed(&mut self, task: TaskId, attempt: u16, code: u8, message: &str) {
+        let (time, text) = (self.now, self.text(message));
+        self.about(task, attempt, |task| Record::Failed { task, time, code, text });
+    }
+
+    /// This process begins a task.
+    #[inline]
+    pub fn begin(&mut self, task: TaskId, attempt: u16, start: u64) {
+        self.running = Some(task);
+        if self.chunk.is_none() {
+            self.now = start;
+            self.make_room(0);
+        }
+        let Some(chunk) = &self.chunk else { return };
+        let running = Running { start, task, attempt };
+        for (word, at) in running.words().into_iter().zip((RUNNING_AT..).step_by(8)) {
+            chunk.atomic_u64(at).store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// This process begins a task of which nothing is to be recorded.
+    pub fn begin_unrecorded(&mut self, task: TaskId) {
+        self.running = Some(task);
+    }
+
+    /// What this process began has ended.
+    #[inline]
+    pub fn end(&mut self) {
+        self.running = None;
+        if let Some(chunk) = &self.chunk {
+            chunk.atomic_u64(RUNNING_AT).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// What this process began ran to its end.
+    pub fn ran(&mut self, ran: &Ran<'_>) {
+        let Ran { task, attempt, start, fetch, execute, store, .. } = *ran;
+        self.now = start + fetch + execute + store;
+        let name = self.name(ran.name);
+        let (outcome, exception, text) = match ran.error {
+            None => (Outcome::Done, 0, 0),
+            Some((exception, text)) => (Outcome::Raised, self.text(exception), self.text(text)),
+        };
+        self.about(task, attempt, |task| Record::Ran {
+            task,
+            start,
+            outcome,
+            fetch,
+            execute,
+            store,
+            name,
+            exception,
+            text,
+        });
+        self.end();
+    }
+
+    /// The user marked a span of time.
+    pub fn span(&mut self, name: &str, start: u64, duration: u64, extra: &str) {
+        self.now = start.saturating_add(duration);
+        let (name, extra) = (self.text(name), self.text(extra));
+        let record = |task| Record::Span { task, start, duration, name, extra };
+        match self.running {
+            Some(task) => self.about(task, 0, record),
+            None => self.write(record(Named { home: 0, unique: 0, attempt: 0 })),
+        };
+    }
+
+    /// Writes a record about a task; whether there was room.
+    #[inline]
+    fn about(&mut self, task: TaskId, attempt: u16, record: impl FnOnce(Named) -> Record) -> bool {
+        let (unique, actor) = (task.unique(), task.actor());
+        let home = match self.home {
+            Some((known, home)) if known == actor => home,
+            _ => self.text_of(&actor.0),
+        };
+        if home == 0 {
+            self.lose();
+            return false;
+        }
+        self.home = Some((actor, home));
+        self.write(record(Named { home, unique, attempt }))
+    }
+
+    /// Writes a record; whether there was room.
+    #[inline]
+    fn write(&mut self, record: Record) -> bool {
+        let (bytes, len) = record.encode();
+        let slots = len / SLOT;
+        if self.used + slots > self.room && !self.make_room(slots) {
+            self.lose();
+            return false;
+        }
+        let Some(chunk) = &self.chunk else { return false };
+        chunk.write(HEADER + self.used * SLOT, &bytes[..len]);
+        self.used += slots;
+        // Whoever sees the number sees the record (E-1).
+        chunk.atomic_u64(COUNT_AT).store(self.used as u64, Ordering::Release);
+        true
+    }
+
+    /// The place of a name that is used often.
+    #[inline]
+    fn name(&mut self, name: &Arc<str>) -> u32 {
+        let near = (name.as_ptr().addr() >> 4) % NEAR;
+        match &self.names[near] {
+            Some((known, at)) if Arc::ptr_eq(known, name) => *at,
+            _ => self.new_name(name, near),
+        }
+    }
+
+    #[cold]
+    fn new_name(&mut self, name: &Arc<str>, near: usize) -> u32 {
+        let at = self.text(name);
+        if at != 0 {
+            self.names[near] = Some((name.clone(), at));
+        }
+        at
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        if text.is_empty() { 0 } else { self.text_of(text.as_bytes()) }
+    }
+
+    /// The place of a text; 0: it could not be written.
+    fn text_of(&mut self, text: &[u8]) -> u32 {
+        if self.now < self.quiet_until {
+            return 0;
+        }
+        let written = self.make_directory().and_then(|()| self.texts.intern(text));
+        written.unwrap_or_else(|_| {
+            self.quiet_until = self.now + PATIENCE_NS;
+            0
+        })
+    }
+
+    /// Sees to it that `slots` more fit; with 0, that there is a chunk.
+    #[cold]
+    fn make_room(&mut self, slots: usize) -> bool {
+        if self.now < self.quiet_until {
+            return false;
+        }
+        let made = self.make_directory().and_then(|()| self.next_chunk());
+        if made.is_err() {
+            self.quiet_until = self.now + PATIENCE_NS;
+        }
+        made.is_ok() && self.used + slots <= self.room
+    }
+
+    /// Only this one: the session's directory may be gone, and must not come back.
+    fn make_directory(&self) -> io::Result<()> {
+        if self.chunk.is_some() {
+            return Ok(());
+        }
+        match fs::create_dir(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn next_chunk(&mut self) -> io::Result<()> {
+        let len = (FIRST_CHUNK << self.chunks.min(8)).min(LARGEST_CHUNK);
+        let name = format!("{}.{}", self.process.number(), self.chunks);
+        let path = self.directory.join(name);
+        let chunk = self.make_chunk(&path, len).inspect_err(|_| drop(fs::remove_file(&path)))?;
+        if let Some(old) = &self.chunk {
+            for at in (RUNNING_AT..RUNNING_AT + 48).step_by(8) {
+                let word = old.atomic_u64(at).swap(0, Ordering::Relaxed);
+                chunk.atomic_u64(at).store(word, Ordering::Relaxed);
+            }
+        }
+        self.chunk = Some(chunk);
+        self.chunks += 1;
+        self.used = 0;
+        self.room = (len - HEADER) / SLOT;
+        Ok(())
+    }
+
+    fn make_chunk(&self, path: &Path, len: usize) -> io::Result<Mapping> {
+        let file = OpenOptions::new().create_new(true).read(true).write(true).open(path)?;
+        allocate(&file, len)?;
+        let header = Header {
+            role: self.role,
+            process: self.process,
+            pid: std::process::id(),
+            to_wall: to_wall(),
+            count: 0,
+            lost: self.lost,
+            running: None,
+        };
+        file.write_all_at(&header.encode(), 0)?;
+        Mapping::new(&file, len)
+    }
+
+    /// A record could not be written (E-2).
+    #[cold]
+    fn lose(&mut self) {
+        self.lost += 1;
+        if let Some(chunk) = &self.chunk {
+            chunk.atomic_u64(LOST_AT).store(self.lost, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Gives a file real room: a mapped page without any is the end of the process that writes to it.
+fn allocate(file: &File, len: usize) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, len as u64) {
+        // This file system has no such call; what is written has room.
+        Err(rustix::io::Errno::OPNOTSUPP) => file.write_all_at(&vec![0; len], 0),
+        done => Ok(done?),
+    }
+}
+
+/// Nanoseconds from the monotonic clock to the one that people read: of a few looks at both the
+/// quickest, since other processes may come in between.
+fn to_wall() -> i64 {
+    let look = || {
+        let (before, wall) = (monotonic_ns(), wall_ns());
+        (monotonic_ns() - before, wall.wrapping_sub(before) as i64)
+    };
+    let looks = [look(), look(), look()];
+    looks.into_iter().min().map_or(0, |(_, to_wall)| to_wall)
+}

@@ -1,0 +1,93 @@
+//! The growth of one process's files.
+
+use std::io;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::files::{Files, read_exactly, read_up_to};
+use crate::format::{HEADER, Header, SLOT};
+use crate::texts::TextReader;
+
+/// Bytes asked for at once.
+const PIECE: usize = 64 << 10;
+
+/// How far the files of one process were read, and what their records refer to.
+pub(crate) struct Tail {
+    /// Number of the process at its node, as in the names of its files.
+    pub(crate) number: u32,
+    /// Which chunk is being read.
+    chunk: u32,
+    /// Slots of it that were read.
+    read: u64,
+    pub(crate) texts: TextReader,
+    /// Names and homes by where they are in the texts.
+    pub(crate) names: HashMap<u32, u32, RandomState>,
+    pub(crate) homes: HashMap<u32, Option<u32>, RandomState>,
+    /// Its place among the processes, once a header was read.
+    pub(crate) process: Option<u32>,
+    /// Nanoseconds to add to its times.
+    pub(crate) to_wall: i64,
+    /// The task that submits.
+    pub(crate) parent: Option<u32>,
+    /// The task just submitted.
+    pub(crate) submitted: Option<u32>,
+}
+
+/// New slots of one chunk.
+pub(crate) struct News {
+    pub(crate) header: Header,
+    pub(crate) slots: Vec<u8>,
+}
+
+impl Tail {
+    /// Files of process `number`, of which `chunk` is the first there is.
+    pub(crate) fn new(number: u32, chunk: u32) -> Self {
+        Self {
+            number,
+            chunk,
+            read: 0,
+            texts: TextReader::default(),
+            names: HashMap::default(),
+            homes: HashMap::default(),
+            process: None,
+            to_wall: 0,
+            parent: None,
+            submitted: None,
+        }
+    }
+
+    /// The next new slots, if there are any; `last` is the newest chunk that was listed.
+    pub(crate) fn next(&mut self, files: &mut dyn Files, last: u32) -> io::Result<Option<News>> {
+        loop {
+            let name = format!("{}.{}", self.number, self.chunk);
+            let header = read_exactly(files, &name, 0, HEADER)?;
+            let header = header.and_then(|bytes| Header::decode(&bytes));
+            let header = header.filter(|header| header.process.number() == self.number);
+            if let Some(header) = header {
+                let most = PIECE / SLOT;
+                let wanted = header.count.saturating_sub(self.read).min(most as u64) as usize;
+                let offset = (HEADER as u64).saturating_add(self.read.saturating_mul(SLOT as u64));
+                let mut slots = read_up_to(files, &name, offset, wanted * SLOT)?;
+                // The count may be beyond the end of a file that was cut.
+                slots.truncate(slots.len() / SLOT * SLOT);
+                let is_last = self.chunk >= last;
+                if !slots.is_empty() || is_last {
+                    self.read += (slots.len() / SLOT) as u64;
+                    return Ok(Some(News { header, slots }));
+                }
+            }
+            // The next one was listed before this was read: nothing more comes to this one (E-6).
+            if self.chunk >= last {
+                return Ok(None);
+            }
+            self.chunk += 1;
+            self.read = 0;
+        }
+    }
+
+    /// Slots that could not be used, because the record at their end goes on: read again.
+    pub(crate) fn give_back(&mut self, slots: usize) {
+        self.read -= slots as u64;
+    }
+}

@@ -1,0 +1,333 @@
+//! One task of a history: what it is, how far it is, what it went through.
+
+use oxiray_ids::{ActorId, TaskId};
+
+use crate::format::{Outcome, TaskKind};
+use crate::history::{History, NONE, Process};
+use crate::texts::TextPlace;
+
+/// How far a task is; the words are Ray's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum State {
+    /// Waits for its arguments.
+    PendingArguments,
+    /// Waits for a worker.
+    PendingNode,
+    /// Was sent to a worker.
+    Submitted,
+    /// Runs.
+    Running,
+    /// Returned.
+    Finished,
+    /// Failed for good.
+    Failed,
+}
+
+impl State {
+    /// All of them, in order.
+    pub const ALL: [Self; 6] = [
+        Self::PendingArguments,
+        Self::PendingNode,
+        Self::Submitted,
+        Self::Running,
+        Self::Finished,
+        Self::Failed,
+    ];
+
+    /// Its name in Ray.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PendingArguments => "PENDING_ARGS_AVAIL",
+            Self::PendingNode => "PENDING_NODE_ASSIGNMENT",
+            Self::Submitted => "SUBMITTED_TO_WORKER",
+            Self::Running => "RUNNING",
+            Self::Finished => "FINISHED",
+            Self::Failed => "FAILED",
+        }
+    }
+
+    /// Whether nothing more happens to it.
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed)
+    }
+}
+
+/// What is kept of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) unique: u64,
+    pub(crate) submitted: u64,
+    pub(crate) home: u32,
+    pub(crate) name: u32,
+    pub(crate) parent: u32,
+    pub(crate) owner: u32,
+    /// First edge to what it needs, and to what needs it.
+    pub(crate) needs: u32,
+    pub(crate) feeds: u32,
+    /// The attempt before the newest.
+    pub(crate) earlier: u32,
+    pub(crate) kind: Option<TaskKind>,
+    /// Something was recorded of it; else others only mention it.
+    pub(crate) known: bool,
+    pub(crate) newest: Tried,
+}
+
+/// What is kept of an attempt. Times are nanoseconds since 1970, 0: not yet.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Tried {
+    pub(crate) ready: u64,
+    pub(crate) sent: u64,
+    pub(crate) start: u64,
+    pub(crate) execute: u64,
+    pub(crate) fetch: f32,
+    pub(crate) store: f32,
+    /// Where it runs, one more than that; and where the failure is, likewise.
+    pub(crate) worker: u32,
+    pub(crate) failure: u32,
+    pub(crate) number: u16,
+    pub(crate) outcome: Option<Outcome>,
+    /// Its owner says that it failed.
+    pub(crate) given_up: bool,
+}
+
+/// What is kept of a failure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed {
+    pub(crate) time: u64,
+    pub(crate) code: u8,
+    pub(crate) exception: u32,
+    pub(crate) process: u32,
+    pub(crate) text: u32,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failure<'a> {
+    /// When, in nanoseconds since 1970.
+    pub time_ns: u64,
+    /// Code of the wire; 0: it raised.
+    pub code: u8,
+    /// Name of the exception, if it raised one.
+    pub exception: Option<&'a str>,
+    /// The traceback, or the reason in words: read it by [`crate::texts::read`].
+    pub text: Option<TextPlace>,
+}
+
+impl Failure<'_> {
+    /// Ray's word for it.
+    pub fn error_type(&self) -> &'static str {
+        match self.code {
+            0 => "TASK_EXECUTION_EXCEPTION",
+            1 => "WORKER_DIED",
+            2 => "ACTOR_DIED",
+            3 => "OWNER_DIED",
+            4 => "OBJECT_LOST",
+            5 => "OUT_OF_MEMORY",
+            6 => "TASK_CANCELLED",
+            7 => "ACTOR_UNAVAILABLE",
+            10 => "ACTOR_CREATION_FAILED",
+            12 => "TASK_UNSCHEDULABLE_ERROR",
+            14 => "OBJECT_FREED",
+            16 => "OUT_OF_DISK_ERROR",
+            _ => "LOCAL_RAYLET_DIED",
+        }
+    }
+}
+
+/// One task of a [`History`].
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) index: u32,
+}
+
+/// One attempt of a task. Times are nanoseconds since 1970.
+#[derive(Clone, Copy)]
+pub struct Attempt<'a> {
+    history: &'a History,
+    task: u32,
+    tried: &'a Tried,
+    is_newest: bool,
+}
+
+impl<'a> Task<'a> {
+    fn entry(&self) -> &'a Entry {
+        &self.history.entries[self.index as usize]
+    }
+
+    /// Its id.
+    pub fn id(&self) -> TaskId {
+        let entry = self.entry();
+        TaskId::of(self.history.homes[entry.home as usize], entry.unique)
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &'a str {
+        self.history.name(self.entry().name)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> TaskKind {
+        let home = self.history.homes[self.entry().home as usize];
+        let by_id = if home.is_home() { TaskKind::Function } else { TaskKind::Method };
+        self.entry().kind.unwrap_or(by_id)
+    }
+
+    /// Its actor, if it has one.
+    pub fn actor(&self) -> Option<ActorId> {
+        Some(self.history.homes[self.entry().home as usize]).filter(|home| !home.is_home())
+    }
+
+    /// How far it is.
+    pub fn state(&self) -> State {
+        self.newest().state()
+    }
+
+    /// When it was submitted, in nanoseconds since 1970.
+    pub fn submitted_ns(&self) -> Option<u64> {
+        time(self.entry().submitted)
+    }
+
+    /// The process that submitted it.
+    pub fn owner(&self) -> Option<&'a Process> {
+        self.history.processes.get(self.entry().owner as usize)
+    }
+
+    /// The task that submitted it.
+    pub fn parent(&self) -> Option<TaskId> {
+        let parent = self.entry().parent;
+        (parent != NONE).then(|| Task { history: self.history, index: parent }.id())
+    }
+
+    /// The attempt that counts.
+    pub fn newest(&self) -> Attempt<'a> {
+        let (history, task, tried) = (self.history, self.index, &self.entry().newest);
+        Attempt { history, task, tried, is_newest: true }
+    }
+
+    /// All attempts, the newest first.
+    pub fn attempts(&self) -> impl Iterator<Item = Attempt<'a>> + use<'a> {
+        let (history, task) = (self.history, self.index);
+        let mut next = self.entry().earlier;
+        let earlier = std::iter::from_fn(move || {
+            let (tried, before) = history.earlier.get(next as usize)?;
+            next = *before;
+            Some(Attempt { history, task, tried, is_newest: false })
+        });
+        std::iter::once(self.newest()).chain(earlier)
+    }
+
+    /// Tasks whose returns it takes.
+    pub fn needs(&self) -> Vec<TaskId> {
+        self.edges(self.entry().needs, |edge| (edge.need, edge.next_need))
+    }
+
+    /// Tasks that take what it returns.
+    pub fn feeds(&self) -> Vec<TaskId> {
+        self.edges(self.entry().feeds, |edge| (edge.task, edge.next_feed))
+    }
+
+    fn edges(
+        &self,
+        first: u32,
+        follow: impl Fn(&crate::history::Edge) -> (u32, u32),
+    ) -> Vec<TaskId> {
+        let history = self.history;
+        let mut found = Vec::new();
+        let mut next = first;
+        while let Some(edge) = history.edges.get(next as usize) {
+            let (index, after) = follow(edge);
+            found.push(Task { history, index }.id());
+            next = after;
+        }
+        found.reverse();
+        found
+    }
+}
+
+impl<'a> Attempt<'a> {
+    /// How far it is.
+    pub fn state(&self) -> State {
+        let tried = self.tried;
+        match tried.outcome {
+            Some(Outcome::Done) => State::Finished,
+            Some(Outcome::Raised) => State::Failed,
+            None if tried.given_up || !self.is_newest => State::Failed,
+            None if self.runs() => State::Running,
+            None if tried.sent > 0 || tried.start > 0 => State::Submitted,
+            None if tried.ready > 0 => State::PendingNode,
+            None => State::PendingArguments,
+        }
+    }
+
+    fn runs(&self) -> bool {
+        let running = self.worker().and_then(|worker| worker.running);
+        running.is_some_and(|running| running.is(self.task, self.tried.number))
+    }
+
+    /// How often it was tried before.
+    pub fn number(&self) -> u16 {
+        self.tried.number
+    }
+
+    /// When its arguments were there.
+    pub fn ready_ns(&self) -> Option<u64> {
+        time(self.tried.ready)
+    }
+
+    /// When it was sent to a worker.
+    pub fn sent_ns(&self) -> Option<u64> {
+        time(self.tried.sent)
+    }
+
+    /// When a worker began it.
+    pub fn start_ns(&self) -> Option<u64> {
+        time(self.tried.start)
+    }
+
+    /// When it ended, if it did: in its worker, or as its owner saw it.
+    pub fn end_ns(&self) -> Option<u64> {
+        let tried = self.tried;
+        match tried.outcome {
+            Some(_) => Some(tried.end()),
+            None => self.failure().map(|failure| failure.time_ns),
+        }
+    }
+
+    /// Nanoseconds that arguments, the function and returns took, once it has run.
+    pub fn parts_ns(&self) -> Option<[u64; 3]> {
+        let tried = self.tried;
+        tried.outcome.map(|_| [tried.fetch as u64, tried.execute, tried.store as u64])
+    }
+
+    /// The process that runs it, or ran it.
+    pub fn worker(&self) -> Option<&'a Process> {
+        self.history.processes.get(self.tried.worker.checked_sub(1)? as usize)
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<Failure<'a>> {
+        let at = self.tried.failure.checked_sub(1)?;
+        let failed = self.history.failures.get(at as usize)?;
+        let process = self.history.processes.get(failed.process as usize)?;
+        let place = TextPlace { node: process.node, process: process.id.number(), at: failed.text };
+        Some(Failure {
+            time_ns: failed.time,
+            code: failed.code,
+            exception: (failed.exception != NONE).then(|| self.history.name(failed.exception)),
+            text: (failed.text != 0).then_some(place),
+        })
+    }
+}
+
+impl Tried {
+    /// When it ended in its worker.
+    pub(crate) fn end(&self) -> u64 {
+        let parts = (self.fetch as u64).saturating_add(self.execute);
+        self.start.saturating_add(parts.saturating_add(self.store as u64))
+    }
+}
+
+fn time(ns: u64) -> Option<u64> {
+    (ns > 0).then_some(ns)
+}

@@ -1,0 +1,164 @@
+//! What is recorded is read: E-1, E-2, E-3.
+
+use oxiray_ids::ProcessId;
+
+use super::*;
+use crate::{State, TaskKind, texts};
+
+#[test]
+fn a_task_is_followed_from_its_submission_to_its_end() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    let mut worker = session.log(2, Role::Worker);
+    let mut history = History::new();
+    let state = |history: &mut History| {
+        history.update(0, &mut session.files()).unwrap();
+        history.get(task(2)).map(|task| task.state())
+    };
+    driver.set_now(100);
+    driver.submitted(task(1), TaskKind::Function, &name("make"), false, [].into_iter());
+    let needs = [task(1).object(1)];
+    driver.submitted(task(2), TaskKind::Function, &name("use"), true, needs.into_iter());
+    assert_eq!(state(&mut history), Some(State::PendingArguments));
+    driver.ready(task(2), 0);
+    assert_eq!(state(&mut history), Some(State::PendingNode));
+    driver.sent(task(2), 0, ProcessId::new(0, 2));
+    assert_eq!(state(&mut history), Some(State::Submitted));
+    worker.begin(task(2), 0, 300);
+    assert_eq!(state(&mut history), Some(State::Running));
+    worker.ran(&ran(task(2), &name("use"), 300, 50));
+    assert_eq!(state(&mut history), Some(State::Finished));
+
+    let found = history.get(task(2)).unwrap();
+    assert_eq!((found.name(), found.kind()), ("use", TaskKind::Function));
+    assert_eq!(found.needs(), [task(1)]);
+    assert_eq!(history.get(task(1)).unwrap().feeds(), [task(2)]);
+    assert_eq!(found.newest().parts_ns(), Some([10, 50, 20]));
+    let attempt = found.newest();
+    assert_eq!(attempt.start_ns().unwrap() - attempt.sent_ns().unwrap(), 200);
+    assert_eq!(attempt.worker().unwrap().id, ProcessId::new(0, 2));
+    assert_eq!(found.owner().unwrap().role, Role::Driver);
+    assert_eq!(history.len(), 2);
+}
+
+#[test]
+fn what_a_task_submits_has_it_as_parent() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    let (inner, plain) = (name("inner"), name("outer"));
+    for (outer, counter) in [(task(1), 10), (task(2), 20)] {
+        worker.begin(outer, 0, 1);
+        worker.submitted(task(counter), TaskKind::Function, &inner, false, [].into_iter());
+        worker.submitted(task(counter + 1), TaskKind::Function, &inner, false, [].into_iter());
+        worker.ran(&ran(outer, &plain, 1, 1));
+    }
+    worker.submitted(task(30), TaskKind::Function, &inner, false, [].into_iter());
+    let history = session.history();
+    let parent = |counter| history.get(task(counter)).unwrap().parent();
+    assert_eq!([parent(10), parent(11)], [Some(task(1)); 2]);
+    assert_eq!([parent(20), parent(21)], [Some(task(2)); 2]);
+    assert_eq!(parent(30), None);
+}
+
+#[test]
+fn failures_have_their_words() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    let plain = name("f");
+    let error = Some(("ValueError", "Traceback: é"));
+    worker.ran(&Ran { error, ..ran(task(1), &plain, 5, 5) });
+    let mut driver = session.log(DRIVER, Role::Driver);
+    driver.submitted(task(2), TaskKind::Function, &plain, false, [].into_iter());
+    driver.failed(task(2), 0, 1, &"x".repeat(1 << 20));
+    let history = session.history();
+    let failure = |counter| {
+        let task = history.get(task(counter)).unwrap();
+        assert_eq!(task.state(), State::Failed);
+        task.newest().failure().unwrap()
+    };
+    let text = |counter| {
+        let place = failure(counter).text.unwrap();
+        texts::read(&mut session.files(), place).unwrap().unwrap()
+    };
+    assert_eq!(failure(1).exception, Some("ValueError"));
+    assert_eq!(failure(1).error_type(), "TASK_EXECUTION_EXCEPTION");
+    assert_eq!(text(1), "Traceback: é");
+    assert_eq!(failure(2).error_type(), "WORKER_DIED");
+    assert_eq!(text(2).len(), texts::LONGEST);
+}
+
+#[test]
+fn many_records_go_over_several_chunks() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    let names: Vec<_> = (0..40).map(|number| name(&format!("f{number}"))).collect();
+    for counter in 0..20_000 {
+        worker.ran(&ran(task(counter), &names[counter as usize % 40], counter * 100 + 1, 50));
+    }
+    let history = session.history();
+    assert_eq!((history.len(), history.lost()), (20_000, 0));
+    for counter in [0, 1, 1023, 19_999] {
+        let found = history.get(task(counter)).unwrap();
+        assert_eq!(found.name(), format!("f{}", counter % 40));
+        assert_eq!(found.state(), State::Finished);
+    }
+    assert!(session.path("2.3").exists());
+}
+
+#[test]
+fn a_killed_process_leaves_what_it_had_recorded() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    worker.ran(&ran(task(1), &name("f"), 5, 5));
+    worker.begin(task(2), 0, 30);
+    // E-3: nothing is written at the end.
+    std::mem::forget(worker);
+    let history = session.history();
+    assert_eq!(history.get(task(1)).unwrap().state(), State::Finished);
+    assert_eq!(history.get(task(2)).unwrap().state(), State::Running);
+}
+
+#[test]
+fn the_running_task_goes_along_to_the_next_chunk() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    worker.begin(task(1), 0, 30);
+    let inner = name("inner");
+    for counter in 2..5000 {
+        worker.submitted(task(counter), TaskKind::Function, &inner, false, [].into_iter());
+    }
+    assert_eq!(session.history().get(task(1)).unwrap().state(), State::Running);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_costs_records_and_nothing_else() {
+    let session = Session::new();
+    std::fs::write(session.0.join("events"), "in the way").unwrap();
+    let mut worker = session.log(2, Role::Worker);
+    let plain = name("f");
+    for counter in 0..100 {
+        worker.begin(task(counter), 0, 1000);
+        worker.ran(&ran(task(counter), &plain, 1000, 5));
+    }
+    std::fs::remove_file(session.0.join("events")).unwrap();
+    // Nothing is tried again for a second.
+    worker.ran(&ran(task(200), &plain, 2000, 5));
+    worker.ran(&ran(task(201), &plain, 3_000_000_000, 5));
+    let history = session.history();
+    assert!(history.get(task(200)).is_none());
+    assert_eq!(history.get(task(201)).unwrap().name(), "f");
+    assert_eq!(history.lost(), 101);
+}
+
+#[test]
+fn spans_of_users_are_read() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    worker.begin(task(1), 0, 30);
+    worker.span("inner", 35, 5, "{\"step\": 1}");
+    worker.span("outer", 31, 50, "");
+    let history = session.history();
+    let spans = &history.processes()[0].spans;
+    let found: Vec<_> = spans.iter().map(|span| (history.name(span.name), span.duration)).collect();
+    assert_eq!(found, [("outer", 50), ("inner", 5)]);
+}

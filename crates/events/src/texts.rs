@@ -1,0 +1,141 @@
+//! Texts that records name: an append-only file beside the records of a process.
+//!
+//! ```text
+//! N.text:  magic u64, then for each text: its length u32, its bytes
+//! ```
+//!
+//! A text is named by where its length is. It is at most [`LONGEST`] bytes long.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::files::{Files, read_exactly, read_up_to};
+
+/// Longer texts are cut.
+pub const LONGEST: usize = 16 << 10;
+const MAGIC: &[u8; 8] = b"oxitexts";
+/// So many texts are remembered, not to be written twice.
+const MOST_KNOWN: usize = 50_000;
+
+/// The text file that a process writes.
+pub(crate) struct TextFile {
+    path: PathBuf,
+    file: Option<File>,
+    len: u64,
+    known: HashMap<Box<[u8]>, u32, RandomState>,
+}
+
+impl TextFile {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, file: None, len: 0, known: HashMap::default() }
+    }
+
+    /// Where a text is; writes it if it is new.
+    pub(crate) fn intern(&mut self, text: &[u8]) -> io::Result<u32> {
+        let text = &text[..text.len().min(LONGEST)];
+        if let Some(at) = self.known.get(text) {
+            return Ok(*at);
+        }
+        let at = self.append(text)?;
+        if self.known.len() == MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(text.into(), at);
+        Ok(at)
+    }
+
+    fn append(&mut self, text: &[u8]) -> io::Result<u32> {
+        if self.file.is_none() {
+            let file = OpenOptions::new().create_new(true).write(true).open(&self.path);
+            let file = match file {
+                // From an earlier try that found no room.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    OpenOptions::new().write(true).open(&self.path)?
+                }
+                file => file?,
+            };
+            file.write_all_at(MAGIC, 0)?;
+            self.len = MAGIC.len() as u64;
+            self.file = Some(file);
+        }
+        let at = u32::try_from(self.len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut entry = Vec::with_capacity(4 + text.len());
+        entry.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        entry.extend_from_slice(text);
+        if let Some(file) = &self.file {
+            // At a place of our own: what found no room half-way is written over.
+            file.write_all_at(&entry, self.len)?;
+        }
+        self.len += entry.len() as u64;
+        Ok(at)
+    }
+}
+
+/// A text of a process, where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TextPlace {
+    /// Number of the node whose files have it.
+    pub node: u32,
+    /// Number of the process at that node.
+    pub process: u32,
+    /// Where in its text file.
+    pub at: u32,
+}
+
+/// Reads a text from the files of the node that has it; `None`: it is not there.
+pub fn read(files: &mut dyn Files, place: TextPlace) -> io::Result<Option<String>> {
+    let name = file_name(place.process);
+    let Some(len) = read_exactly(files, &name, u64::from(place.at), 4)? else {
+        return Ok(None);
+    };
+    let len = u32::from_le_bytes(len.try_into().expect("four bytes")) as usize;
+    if len > LONGEST {
+        return Ok(None);
+    }
+    let text = read_exactly(files, &name, u64::from(place.at) + 4, len)?;
+    Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Name of the text file of a process.
+pub(crate) fn file_name(process: u32) -> String {
+    format!("{process}.text")
+}
+
+/// Texts of one process, read in large pieces.
+#[derive(Default)]
+pub(crate) struct TextReader {
+    start: u64,
+    piece: Vec<u8>,
+}
+
+const PIECE: usize = 32 << 10;
+const _: () = assert!(PIECE > LONGEST + 4);
+
+impl TextReader {
+    pub(crate) fn get(
+        &mut self,
+        files: &mut dyn Files,
+        process: u32,
+        at: u32,
+    ) -> io::Result<Option<&[u8]>> {
+        let at = u64::from(at);
+        if self.find(at).is_none() {
+            self.piece = read_up_to(files, &file_name(process), at, PIECE)?;
+            self.start = at;
+        }
+        Ok(self.find(at).map(|range| &self.piece[range]))
+    }
+
+    fn find(&self, at: u64) -> Option<std::ops::Range<usize>> {
+        let begin = usize::try_from(at.checked_sub(self.start)?).ok()?;
+        let len = self.piece.get(begin..begin.checked_add(4)?)?;
+        let len = u32::from_le_bytes(len.try_into().expect("four bytes")) as usize;
+        let range = begin + 4..begin + 4 + len;
+        (len <= LONGEST && range.end <= self.piece.len()).then_some(range)
+    }
+}
