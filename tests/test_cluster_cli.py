@@ -299,6 +299,25 @@ def test_block_until_told(cli, how):
     assert not cli.left() and not processes_under(cli.base)
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_it_starts(cli, tmp_path, how):
+    service = tmp_path / "oxirayd"
+    service.write_text(f"#!/bin/sh\ntouch {tmp_path}/runs\nexec sleep 100\n")
+    service.chmod(0o755)
+    process = subprocess.Popen(
+        [PROGRAM, *HEAD, f"--port={cli.port}"],
+        env={**cli.environment, "OXIRAY_OXIRAYD": str(service)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: (tmp_path / "runs").exists())
+    process.send_signal(how)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 1 and out == "" and "it was interrupted" in err
+    assert not cli.left() and os.listdir(f"{cli.base}/clusters") == []
+
+
 def test_block_until_the_node_dies(cli):
     process = subprocess.Popen(
         [PROGRAM, *HEAD, f"--port={cli.port}", "--block"],

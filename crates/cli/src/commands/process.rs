@@ -138,8 +138,13 @@ pub(crate) fn ready(descriptors: &[OwnedFd], patience: Option<Duration>) -> Vec<
 }
 
 /// Starts a service in a session of its own, its errors into `log`, and waits
-/// for its one line: `ready WHAT`, which is returned, or `error TEXT`.
-pub(crate) fn launch(command: &mut Command, log: &Path) -> io::Result<(Child, String)> {
+/// for its one line: `ready WHAT`, which is returned, or `error TEXT`. Gives up when
+/// `asked` can be read.
+pub(crate) fn launch(
+    command: &mut Command,
+    log: &Path,
+    asked: Option<&OwnedFd>,
+) -> io::Result<(Child, String)> {
     let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
     let program = Path::new(command.get_program()).to_owned();
     command.stdout(Stdio::piped());
@@ -147,12 +152,15 @@ pub(crate) fn launch(command: &mut Command, log: &Path) -> io::Result<(Child, St
         oxiray_sys::process::spawn_detached(command, errors.into(), 2).map_err(|error| {
             io::Error::other(format!("cannot start {}: {error}", program.display()))
         })?;
-    let line = first_line(&mut child);
+    let line = first_line(&mut child, asked);
     if let Some(what) = line.as_deref().and_then(|line| line.strip_prefix("ready ")) {
         return Ok((child, what.trim().to_owned()));
     }
     let _ = child.kill();
     let _ = child.wait();
+    if line.is_none() && asked.is_some_and(is_readable) {
+        return refuse("it was interrupted; what it had started is stopped");
+    }
     match line.as_deref().map(|line| (line, line.strip_prefix("error "))) {
         Some((_, Some(text))) => refuse(text),
         Some((line, None)) => refuse(format!("{} said {line:?}", program.display())),
@@ -165,17 +173,24 @@ pub(crate) fn launch(command: &mut Command, log: &Path) -> io::Result<(Child, St
     }
 }
 
-/// What the service says; none: it ended, or took too long.
-fn first_line(child: &mut Child) -> Option<String> {
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// What the service says; none: it ended, took too long, or nobody wants to know any more.
+fn first_line(child: &mut Child, asked: Option<&OwnedFd>) -> Option<String> {
     let mut output = child.stdout.take()?;
     let until = Instant::now() + START_PATIENCE;
     let mut line = Vec::new();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).ok();
-        let mut polled = [PollFd::new(&output, PollFlags::IN)];
+        let mut polled = vec![PollFd::new(&output, PollFlags::IN)];
+        polled.extend(asked.map(|asked| PollFd::new(asked, PollFlags::IN)));
         match poll(&mut polled, timeout.as_ref()) {
             Ok(0) => return None,
+            Ok(_) if polled[0].revents().is_empty() => return None,
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return None,
@@ -226,14 +241,20 @@ mod tests {
     #[test]
     fn a_service_says_how_it_went() {
         let log = std::env::temp_dir().join(format!("oxiray-launch-{}", std::process::id()));
-        let run = |script: &str| launch(Command::new("sh").args(["-c", script]), &log);
-        let (mut child, what) = run("echo ready 1.2.3.4:5; sleep 100").unwrap();
+        let run = |script: &str| launch(Command::new("sh").args(["-c", script]), &log, None);
+        let (mut child, what) = run("echo ready 1.2.3.4:5; exec sleep 100").unwrap();
         assert_eq!(what, "1.2.3.4:5");
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(run("echo error no room").unwrap_err().to_string(), "no room");
         assert!(run("echo oops >&2").unwrap_err().to_string().contains("oops"));
         assert!(run("echo well").unwrap_err().to_string().contains("well"));
+        let (asked, end) = std::io::pipe().unwrap();
+        drop(end);
+        let mut silent = Command::new("sh");
+        silent.args(["-c", "exec sleep 100"]);
+        let given_up = launch(&mut silent, &log, Some(&asked.into())).unwrap_err().to_string();
+        assert!(given_up.contains("interrupted"), "{given_up}");
         fs::remove_file(&log).unwrap();
     }
 }

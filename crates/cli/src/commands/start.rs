@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -134,22 +135,22 @@ fn start(options: &Options) -> io::Result<ExitCode> {
     if !options.allow_many {
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
     }
-    let mut begun = Begun::default();
-    begun.base = base;
+    // From here on there is something to undo. Not before: the lock may be waited for.
+    let mut begun = Begun::new(base, oxiray_sys::termination::termination_pipe()?);
     let (started, said) = match &options.address {
         None => begun.head(options)?,
         Some(address) => begun.member(options, address)?,
     };
     started.save(&begun.base)?;
     let base = begun.base.clone();
-    begun.done();
+    let asked = begun.done();
     drop(lock);
     if options.end_with_stdin {
         print!("{}", started.text());
     } else {
         print!("{said}");
     }
-    if options.block { block(&base, &started) } else { Ok(ExitCode::SUCCESS) }
+    if options.block { block(&base, &started, asked) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn warn(options: &Options) {
@@ -169,9 +170,10 @@ fn warn(options: &Options) {
 }
 
 /// What was begun; undone when dropped.
-#[derive(Default)]
 struct Begun {
     base: PathBuf,
+    /// Readable when this command is asked to end; taken when all went well.
+    asked: Option<OwnedFd>,
     services: Vec<Child>,
     /// That nobody needs afterwards.
     files: Vec<PathBuf>,
@@ -182,6 +184,17 @@ struct Begun {
 }
 
 impl Begun {
+    fn new(base: PathBuf, asked: OwnedFd) -> Self {
+        Self {
+            base,
+            asked: Some(asked),
+            services: Vec::new(),
+            files: Vec::new(),
+            folders: Vec::new(),
+            keyring: None,
+        }
+    }
+
     /// A cluster of which this machine is the head, or what is missing of one.
     fn head(&mut self, options: &Options) -> io::Result<(Started, String)> {
         let port = options.port.unwrap_or(DEFAULT_PORT);
@@ -375,7 +388,7 @@ impl Begun {
         if std::env::var_os("GLIBC_TUNABLES").is_none() {
             command.env("GLIBC_TUNABLES", PLAIN_COPIES).env(crate::zygote::TUNED, "1");
         }
-        let (child, said) = launch(&mut command, log)?;
+        let (child, said) = launch(&mut command, log, self.asked.as_ref())?;
         let pid = child.id();
         self.services.push(child);
         Ok((pid, said))
@@ -408,11 +421,12 @@ impl Begun {
         Ok(path)
     }
 
-    /// All went well: the services stay.
-    fn done(mut self) {
+    /// All went well: the services stay. What tells that this command is to end.
+    fn done(mut self) -> Option<OwnedFd> {
         self.services.clear();
         self.folders.clear();
         self.keyring = None;
+        self.asked.take()
     }
 }
 
@@ -433,13 +447,12 @@ impl Drop for Begun {
 }
 
 /// Waits for the end of the node, or ends it when asked to.
-fn block(base: &Path, started: &Started) -> io::Result<ExitCode> {
-    let asked = oxiray_sys::termination::termination_pipe()?;
+fn block(base: &Path, started: &Started, asked: Option<OwnedFd>) -> io::Result<ExitCode> {
     let services: Vec<Process> = [started.node, started.control].into_iter().flatten().collect();
     let mut descriptors: Vec<_> = services.iter().filter_map(Process::descriptor).collect();
     let all_run = descriptors.len() == services.len();
     let ended = descriptors.len();
-    descriptors.push(asked);
+    descriptors.extend(asked);
     let ready = if all_run { wait(&descriptors) } else { Vec::new() };
     let log = tail(&started.session_dir.join("logs/oxirayd.err"), 2000);
     let which = if started.node_runs() { "control" } else { "node" };
@@ -450,7 +463,7 @@ fn block(base: &Path, started: &Started) -> io::Result<ExitCode> {
     refuse(format!("the {which} service ended unasked, and all of this node with it. {log}"))
 }
 
-fn wait(descriptors: &[std::os::fd::OwnedFd]) -> Vec<usize> {
+fn wait(descriptors: &[OwnedFd]) -> Vec<usize> {
     loop {
         let ready = ready(descriptors, None);
         if !ready.is_empty() {
