@@ -103,6 +103,9 @@ impl World {
                 continue;
             };
             let at = self.delivery(None, Some(machine));
+            if let Some(from_control::Body::Welcome(welcome)) = &body {
+                self.by_number.insert(welcome.number, machine);
+            }
             match body {
                 Some(body) => {
                     self.agenda.add(at, Happening::FromControl { machine, connection, body });

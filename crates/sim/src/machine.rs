@@ -9,6 +9,7 @@ use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, Welcome, to_control};
 use oxiray_wire::control::{Amount, UNIT, from_node};
 
+use crate::happening::Happening;
 use crate::plan::SECOND;
 
 /// What a machine is to the control service.
@@ -32,6 +33,8 @@ pub(crate) struct Machine {
     pub(crate) uplink: Uplink,
     /// Said while the control service was away.
     pub(crate) backlog: Vec<to_control::Body>,
+    /// Came before it was a member: others may hear of it first.
+    pub(crate) early: Vec<Happening>,
     /// Channels with processes of other nodes: ours first.
     pub(crate) bridges: HashSet<(ProcessId, ProcessId)>,
     pub(crate) processes: BTreeSet<ProcessId>,
@@ -72,6 +75,7 @@ impl Machine {
             cluster: Vec::new(),
             uplink: Uplink::Away,
             backlog: Vec::new(),
+            early: Vec::new(),
             bridges: HashSet::new(),
             processes: BTreeSet::new(),
             tick_at: None,

@@ -126,9 +126,11 @@ impl World {
         let machine = &mut self.machines[index];
         let Some(node) = &machine.node else {
             machine.begin(&welcome);
-            self.by_number.insert(welcome.number, index);
             for info in welcome.nodes {
                 self.event(index, Event::NodeJoined(info));
+            }
+            for happening in std::mem::take(&mut self.machines[index].early) {
+                self.agenda.add(self.now, happening);
             }
             return;
         };

@@ -278,6 +278,10 @@ impl World {
         if epoch < broken || epoch < self.epoch(to, from) || left {
             return; // What an older connection carried.
         }
+        if self.machines[to].alive && self.machines[to].node.is_none() {
+            // It listens already; it takes in what came when it is a member.
+            return self.machines[to].early.push(Happening::Peer { from, to, epoch, said });
+        }
         if epoch > self.epoch(to, from) {
             self.on_lost(to, from, epoch);
         }
