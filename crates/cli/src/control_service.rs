@@ -49,13 +49,18 @@ struct Asked {
 }
 
 enum Said {
-    Send(PeerId, Box<from_control::Body>),
+    /// To each of these.
+    Send(Vec<PeerId>, Box<from_control::Body>),
     Close(PeerId),
     Rotate(PeerId),
 }
 
 impl Outbox for Asked {
     fn send(&mut self, to: PeerId, body: from_control::Body) {
+        self.messages.push(Said::Send(vec![to], Box::new(body)));
+    }
+
+    fn send_all(&mut self, to: Vec<PeerId>, body: from_control::Body) {
         self.messages.push(Said::Send(to, Box::new(body)));
     }
 
@@ -224,7 +229,7 @@ impl Service {
         for said in asked.messages {
             match said {
                 // That we are there, and how it stands, is said whatever the store does.
-                Said::Send(peer, body) if is_urgent(&body) => self.peers.send(peer, &body),
+                Said::Send(peers, body) if is_urgent(&body) => self.peers.send(&peers, *body),
                 said => self.waiting.messages.push(said),
             }
         }
@@ -283,7 +288,7 @@ impl Service {
     fn say(&mut self, messages: Vec<Said>) {
         for said in messages {
             match said {
-                Said::Send(peer, body) => self.peers.send(peer, &body),
+                Said::Send(peers, body) => self.peers.send(&peers, *body),
                 Said::Close(peer) => self.peers.close(peer),
                 Said::Rotate(peer) => self.rotate(peer),
             }
@@ -294,14 +299,11 @@ impl Service {
     fn rotate(&mut self, asker: PeerId) {
         match self.new_tokens() {
             Ok(tokens) => {
-                let members: Vec<PeerId> = self.control.node_peers().collect();
-                for peer in members.into_iter().chain([asker]) {
-                    self.peers.send(peer, &from_control::Body::Tokens(tokens.clone()));
-                }
+                let all: Vec<PeerId> = self.control.node_peers().chain([asker]).collect();
+                self.peers.send(&all, from_control::Body::Tokens(tokens));
             }
             Err(text) => {
-                let refused = from_control::Body::Refused(Text { text });
-                self.peers.send(asker, &refused);
+                self.peers.send(&[asker], from_control::Body::Refused(Text { text }));
             }
         }
     }

@@ -33,6 +33,12 @@ pub enum Event {
 pub trait Outbox {
     /// Sends a message.
     fn send(&mut self, to: PeerId, body: from_control::Body);
+    /// Sends a message to several.
+    fn send_all(&mut self, to: Vec<PeerId>, body: from_control::Body) {
+        for peer in to {
+            self.send(peer, body.clone());
+        }
+    }
     /// Closes a connection once everything was sent; [`Event::Closed`] need not follow.
     fn close(&mut self, peer: PeerId);
     /// Keeps something for after a restart.

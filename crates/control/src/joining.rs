@@ -98,7 +98,7 @@ impl Control {
         node.left.clear();
         out.note(format!("node {number} at {} ({}) joined", node.address, node.host));
         self.admit(peer, Member::new(node.clone(), Some(peer), now), out);
-        self.broadcast(Some(number), &from_control::Body::NodeJoined(node), out);
+        self.broadcast(Some(number), from_control::Body::NodeJoined(node), out);
         number
     }
 

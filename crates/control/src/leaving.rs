@@ -57,7 +57,7 @@ impl Control {
         self.room.leave(NodeNumber(number));
         self.changed_loads.remove(&number);
         why.clone_into(&mut member.info.left);
-        self.broadcast(None, &from_control::Body::NodeLeft(member.info.clone()), out);
+        self.broadcast(None, from_control::Body::NodeLeft(member.info.clone()), out);
         self.left.push_back(member.info);
         if self.left.len() > MOST_SHOWN {
             self.left.pop_front();

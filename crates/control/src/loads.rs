@@ -47,6 +47,6 @@ impl Control {
             })
         });
         let loads = Loads { loads: loads.collect() };
-        self.broadcast(None, &from_control::Body::Loads(loads), out);
+        self.broadcast(None, from_control::Body::Loads(loads), out);
     }
 }

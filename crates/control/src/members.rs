@@ -68,14 +68,11 @@ impl Control {
     pub(crate) fn broadcast(
         &self,
         but: Option<u32>,
-        body: &from_control::Body,
+        body: from_control::Body,
         out: &mut impl Outbox,
     ) {
-        for (&peer, &number) in &self.peers {
-            if but != Some(number) {
-                out.send(peer, body.clone());
-            }
-        }
+        let others = self.peers.iter().filter(|(_, number)| but != Some(**number));
+        out.send_all(others.map(|(peer, _)| *peer).collect(), body);
     }
 
     /// If this service itself stood still, nobody else is to blame: who was not heard
@@ -130,6 +127,6 @@ impl Control {
             };
             self.remove_member(number, why, true, now, out);
         }
-        self.broadcast(None, &from_control::Body::Ping(Empty {}), out);
+        self.broadcast(None, from_control::Body::Ping(Empty {}), out);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Demand {
     /// Of a foreign process: of those, how many need not be declined.
     pub(crate) may_wait: u64,
     /// Units that other nodes were asked for.
-    pub(crate) elsewhere: BTreeMap<u32, u64>,
+    pub(crate) elsewhere: Elsewhere,
     /// Nodes at which one of those waits for room.
     pub(crate) waits_at: BTreeSet<u32>,
     /// Would be granted if there were a worker; only used within one pass.
@@ -53,7 +53,7 @@ impl Demand {
             granted: 0,
             here: 0,
             may_wait: 0,
-            elsewhere: BTreeMap::new(),
+            elsewhere: Elsewhere::default(),
             waits_at: BTreeSet::new(),
             tentative: 0,
         }
@@ -61,12 +61,59 @@ impl Demand {
 
     /// Units that wait somewhere.
     pub(crate) fn placed(&self) -> u64 {
-        self.here + self.elsewhere.values().sum::<u64>()
+        self.here + self.elsewhere.all
     }
 
     /// Units that wait nowhere yet.
     pub(crate) fn unplaced(&self) -> u64 {
         self.requested.saturating_sub(self.granted + self.placed())
+    }
+}
+
+/// How many units each of the other nodes was asked for. Their sum is kept: it is wanted with
+/// every unit, and there may be a thousand nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    /// Nobody is here with none.
+    by_node: BTreeMap<u32, u64>,
+    all: u64,
+}
+
+impl Elsewhere {
+    pub(crate) fn at(&self, node: u32) -> u64 {
+        self.by_node.get(&node).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn add(&mut self, node: u32) {
+        *self.by_node.entry(node).or_default() += 1;
+        self.all += 1;
+    }
+
+    /// Up to `units` of a node are not asked for any more. How many were?
+    pub(crate) fn take(&mut self, node: u32, units: u64) -> u64 {
+        let Some(asked) = self.by_node.get_mut(&node) else {
+            return 0;
+        };
+        let taken = units.min(*asked);
+        *asked -= taken;
+        self.all -= taken;
+        if *asked == 0 {
+            self.by_node.remove(&node);
+        }
+        taken
+    }
+
+    /// Up to `units` of any nodes are not asked for any more: of whom, and how many.
+    pub(crate) fn take_any(&mut self, mut units: u64) -> Vec<(u32, u64)> {
+        let mut taken = Vec::new();
+        while units > 0
+            && let Some((&node, _)) = self.by_node.first_key_value()
+        {
+            let some = self.take(node, units);
+            units -= some;
+            taken.push((node, some));
+        }
+        taken
     }
 }
 

@@ -127,7 +127,7 @@ impl Peers {
         }
         if let Some(text) = refusal {
             self.doorkeeper.authenticated(slot);
-            self.send(id, &from_control::Body::Refused(Text { text }));
+            self.send(&[id], from_control::Body::Refused(Text { text }));
             return self.close(id);
         }
         let over = match (progress, bad) {
@@ -160,17 +160,18 @@ impl Peers {
         }
     }
 
-    /// Says something to a peer, if it is there.
-    pub(super) fn send(&mut self, id: PeerId, body: &from_control::Body) {
-        let Some(&slot) = self.by_id.get(&id) else {
-            return;
-        };
-        let peer = &mut self.links[slot];
-        let bytes = FromControl::from(body.clone()).encode_to_vec();
-        if let Err(error) = peer.link.send(&[&bytes]) {
-            tracing::error!(%error, "a message is too long to be sent");
+    /// Says something to peers, those that are there.
+    pub(super) fn send(&mut self, to: &[PeerId], body: from_control::Body) {
+        let bytes = FromControl::from(body).encode_to_vec();
+        for id in to {
+            let Some(&slot) = self.by_id.get(id) else {
+                continue;
+            };
+            if let Err(error) = self.links[slot].link.send(&[&bytes]) {
+                tracing::error!(%error, "a message is too long to be sent");
+            }
+            self.soil(slot);
         }
-        self.soil(slot);
     }
 
     /// Ends a connection once everything was sent.

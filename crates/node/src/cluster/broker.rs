@@ -130,10 +130,9 @@ impl Node {
             }
             let demand = self.demand(id, key).expect("just seen");
             demand.waits_at.remove(&at);
-            let Some(asked) = demand.elsewhere.get_mut(&at).filter(|asked| **asked > 0) else {
+            if demand.elsewhere.take(at, 1) == 0 {
                 continue;
-            };
-            *asked -= 1;
+            }
             let fewer =
                 AskLeases { process: id.0, shape_key: key, more: -1, ..AskLeases::default() };
             tell(at, between_nodes::Body::AskLeases(fewer), out);
@@ -212,11 +211,10 @@ impl Node {
         }
         let demand = self.demand(id, key).expect("has units to place");
         let shape = demand.shape;
-        let asked = demand.elsewhere.entry(node).or_default();
-        if wait && *asked > 0 {
+        if wait && demand.elsewhere.at(node) > 0 {
             return false;
         }
-        *asked += 1;
+        demand.elsewhere.add(node);
         if wait {
             demand.waits_at.insert(node);
         }
@@ -289,18 +287,8 @@ impl Node {
         let Some(demand) = self.demand(id, key) else {
             return;
         };
-        let mut left = units;
-        let here = demand.here.min(left);
-        left -= here;
-        let mut fewer = Vec::new();
-        for (&node, asked) in &mut demand.elsewhere {
-            let some = (*asked).min(left);
-            if some > 0 {
-                *asked -= some;
-                left -= some;
-                fewer.push((node, some));
-            }
-        }
+        let here = demand.here.min(units);
+        let fewer = demand.elsewhere.take_any(units - here);
         self.take_from_here(id, key, here);
         for (node, some) in fewer {
             let more = -i64::try_from(some).unwrap_or(i64::MAX);
@@ -375,8 +363,7 @@ impl Node {
             return;
         };
         demand.waits_at.remove(&node);
-        let asked = demand.elsewhere.entry(node).or_default();
-        *asked = asked.saturating_sub(declined.count);
+        demand.elsewhere.take(node, declined.count);
         self.settle_unplaced(id, key);
     }
 
@@ -385,7 +372,6 @@ impl Node {
         let Some(demand) = self.demand(id, key) else {
             return;
         };
-        demand.elsewhere.retain(|_, asked| *asked > 0);
         let (units, shape) = (demand.unplaced(), demand.shape);
         if units > 0 && self.stays_here(shape) {
             self.place_here(id, key, units);
@@ -405,8 +391,7 @@ impl Node {
         if let Some(demand) = self.demand(id, key) {
             let shape = demand.shape;
             demand.waits_at.remove(&node);
-            let asked = demand.elsewhere.entry(node).or_default();
-            *asked = asked.saturating_sub(1);
+            demand.elsewhere.take(node, 1);
             demand.granted += 1;
             demand.requested = demand.requested.max(demand.granted + demand.placed());
             if let Some(member) = &mut self.member {
@@ -435,7 +420,7 @@ impl Node {
         for (&id, process) in &mut self.processes {
             for (&key, demand) in &mut process.demands {
                 demand.waits_at.remove(&node);
-                if demand.elsewhere.remove(&node).is_some() {
+                if demand.elsewhere.take(node, u64::MAX) > 0 {
                     lost.push((id, key));
                 }
             }
