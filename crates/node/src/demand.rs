@@ -103,6 +103,12 @@ impl Elsewhere {
         taken
     }
 
+    /// Panics when the sum is not what was asked for.
+    pub(crate) fn validate(&self) {
+        assert!(!self.by_node.values().any(|asked| *asked == 0), "B-1: nothing is asked for");
+        assert_eq!(self.all, self.by_node.values().sum::<u64>(), "B-1: the sum");
+    }
+
     /// Up to `units` of any nodes are not asked for any more: of whom, and how many.
     pub(crate) fn take_any(&mut self, mut units: u64) -> Vec<(u32, u64)> {
         let mut taken = Vec::new();

@@ -51,6 +51,7 @@ impl Node {
                 assert_eq!(self.actors[&actor].worker(), Some(id), "N-2: {id}");
             }
             for demand in process.demands.values() {
+                demand.elsewhere.validate();
                 assert!(demand.granted + demand.placed() <= demand.requested, "N-3, B-1: {id}");
                 assert_eq!(demand.tentative, 0, "a pass leaves nothing behind");
             }

@@ -1,6 +1,9 @@
 //! A thousand nodes, a million tasks, and deaths.
 //!
-//! `SIM_SEED=1 cargo run --release -p oxiray-sim --example thousand_nodes`
+//! `SIM_SEED=1 cargo run --profile programs -p oxiray-sim --example thousand_nodes`
+//!
+//! What must hold of the whole world is looked at with every event; what must hold within a node
+//! with every event of it (`SIM_VALIDATE_ONCE_IN=1000` looks less often, and takes less time).
 
 use std::time::Instant;
 
@@ -17,6 +20,9 @@ fn main() {
     }
     if let Some(tasks) = number("SIM_TASKS") {
         plan.tasks = tasks as usize;
+    }
+    if let Some(once_in) = number("SIM_VALIDATE_ONCE_IN") {
+        plan.validate_once_in = once_in;
     }
     println!("{plan:?}");
     let begin = Instant::now();

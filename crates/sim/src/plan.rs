@@ -85,7 +85,6 @@ impl Plan {
             control_restarts: 1,
             trouble: 10 * SECOND,
             crash_once_in: 1_000,
-            validate_once_in: 1_000,
             ..Self::small(seed)
         }
     }
