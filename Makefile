@@ -3,6 +3,7 @@
 #   make demo     build, install into .venv, run examples/demo.py
 #   make test     all tests: Rust, then Python end to end
 #   make test-tf  those with TensorFlow, in an environment of their own; part of make test
+#   make test-ui  those of the dashboard's page, in a browser; part of make test
 #   make quick    the fast part of them, under two minutes
 #   make check    formatting, lints, types
 #   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
@@ -24,10 +25,14 @@ RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml)
 PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed)
 ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
 
+# The dashboard's page is built by Node. Without it everything else is built all the same.
+UI := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json
+PAGES := $(if $(shell command -v npm),$(STAMP)/pages)
+
 # cargo-nextest where it is installed: faster, and it ends tests that hang.
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
 
-.PHONY: demo build test test-programs test-tf quick check bench clean
+.PHONY: demo build test test-programs test-tf test-ui quick check bench clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -41,10 +46,12 @@ test: build $(STAMP)/test-tools test-programs
 	$(CARGO_TEST) -p oxiray-store --features shuttle
 	$(PY) -m pytest
 	$(MAKE) test-tf
+	$(MAKE) test-ui
 
-# Programs that some tests start: a Redis, hosts in network namespaces, forged certificates.
+# Programs that some tests start: a Redis, hosts in network namespaces, forged certificates, a browser.
 # Installed where that can be done; else those tests say that they are skipped, or fail with CI set.
-TEST_PROGRAMS := redis-server:redis-server ip:iproute2 tc:iproute2 openssl:openssl
+TEST_PROGRAMS := redis-server:redis-server ip:iproute2 tc:iproute2 openssl:openssl \
+    chromium:chromium
 test-programs:
 	@missing=; for pair in $(TEST_PROGRAMS); do \
 	    PATH="$$PATH:/usr/sbin:/sbin" command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; \
@@ -71,23 +78,38 @@ test-tf: build
 	    echo "test-tf: SKIPPED $(TF_TESTS): TensorFlow cannot be installed into $(VENV_TF), see above. Is there a network?" >&2; \
 	fi
 
+test-ui: build test-programs
+ifeq ($(PAGES),)
+	@echo "test-ui: SKIPPED: npm is not found; the page is built and tested with Node 20.19 or later" >&2
+	@[ -z "$(CI)" ]
+else
+	cd ui && npm test
+	@if command -v chromium >/dev/null; then \
+	    node --test --test-concurrency=1 --test-reporter=spec tests/browser/; \
+	else \
+	    echo "test-ui: SKIPPED tests/browser: chromium is not found" >&2; \
+	    [ -z "$(CI)" ]; \
+	fi
+endif
+
 quick: build $(STAMP)/test-tools
 	$(CARGO_TEST) --workspace --lib
 	$(PY) -m pytest -m "not slow" -x -q
 
-check: $(STAMP)/check-tools
+check: $(STAMP)/check-tools $(if $(PAGES),$(STAMP)/node-modules)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(if $(PAGES),cd ui && npm run check,@echo "check: npm is not found: ui/ is not checked")
 
 bench: build
 	$(PY) bench/run.py $(ARGS)
 
 clean:
 	cargo clean
-	rm -rf $(VENV) $(VENV_TF) $(BIN) dist python/oxiray/*.so
+	rm -rf $(VENV) $(VENV_TF) $(BIN) dist python/oxiray/*.so ui/dist ui/node_modules
 
 $(STAMP)/venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or later is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
@@ -95,8 +117,22 @@ $(STAMP)/venv:
 	$(PY) -m pip install -q --disable-pip-version-check "maturin>=1.16,<2" "cloudpickle>=3.1"
 	@mkdir -p $(STAMP) && touch $@
 
-# The programs go into the package first: the wheel carries them.
-$(STAMP)/programs: $(STAMP)/venv $(RUST)
+$(STAMP)/node-modules: ui/package.json ui/package-lock.json
+	cd ui && npm ci --no-audit --no-fund --loglevel=error
+	@mkdir -p $(STAMP) && touch $@
+
+# A page that cannot be built, say without a network, is said and left out; with CI set it is an error.
+$(STAMP)/pages: ui/package.json ui/package-lock.json $(UI)
+	@if $(MAKE) --no-print-directory $(STAMP)/node-modules && (cd ui && npm run --silent build -- --logLevel=warn); then \
+	    mkdir -p $(STAMP) && touch $@; \
+	else \
+	    echo "build: the dashboard has no pages: see above. Node 20.19 or later and a network are needed" >&2; \
+	    [ -z "$(CI)" ]; \
+	fi
+
+# The programs go into the package first: the wheel carries them. They carry the dashboard's pages.
+$(STAMP)/programs: $(STAMP)/venv $(PAGES) $(RUST)
+	@$(if $(PAGES),:,echo "build: npm is not found, so the dashboard has no pages" >&2)
 	cargo build --profile programs -p oxiray-cli
 	mkdir -p $(BIN)
 	for program in oxiray oxirayd; do \

@@ -1,0 +1,51 @@
+// What the tests look at: the mock of ui/dev, or a real session that runs a program.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const python = `${root}.venv/bin/python`;
+const program = "tests/browser/program.py";
+
+/** A made-up cluster. */
+export function mock({ tasks = 20_000 } = {}) {
+  const command = [process.execPath, "ui/dev/mock.mjs", "--port", "0", "--tasks", String(tasks), "--serve", "ui/dist"];
+  return start("mock", command);
+}
+
+/** Whether there is an engine with a dashboard here. */
+export function engineMissing() {
+  if (!existsSync(python)) return "oxiray is not built: make build";
+  return existsSync(root + program) ? false : "there is no session with a dashboard yet";
+}
+
+/** A session that runs tests/browser/program.py. */
+export function session({ tasks = 300 } = {}) {
+  return start("session", [python, program, "--tasks", String(tasks)]);
+}
+
+/** Starts a program that prints its dashboard's address as its first line, and ends with its input. */
+async function start(name, [command, ...args]) {
+  const child = spawn(command, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  const lines = createInterface({ input: child.stdout });
+  const url = await Promise.race([
+    once(lines, "line").then(([line]) => line.trim()),
+    ended.then(([code]) => {
+      throw new Error(`${command} ${args.join(" ")} ended with ${code} before it said where it listens`);
+    }),
+  ]);
+  return {
+    name,
+    url,
+    /** A page of it. */
+    at: (hash) => `${url}${url.endsWith("/") ? "" : "/"}${hash}`,
+    async stop() {
+      child.stdin.end();
+      if (name === "mock") child.kill();
+      await ended;
+    },
+  };
+}

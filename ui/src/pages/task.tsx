@@ -1,0 +1,193 @@
+// One task: what went wrong, or why it waits; where its time went; what it needs and feeds; its output.
+import type { ComponentChildren } from "preact";
+import { clock, count, duration, words } from "../format";
+import { useLoad } from "../load";
+import { AnsiText } from "../parts/ansi-text";
+import { Card } from "../parts/card";
+import { Facts } from "../parts/facts";
+import { Copy, Id } from "../parts/id";
+import { Empty, Failure } from "../parts/notice";
+import { State } from "../parts/state";
+import { stageOf } from "../progress";
+import { link } from "../router";
+import type { TaskDetail } from "../rows";
+
+export function TaskPage({ id }: { id: string }) {
+  const { data: task, error, reload } = useLoad<TaskDetail>(`tasks/${encodeURIComponent(id)}`);
+  if (error) return <Failure error={error} retry={reload} />;
+  if (!task) return <Empty>Loading…</Empty>;
+  const stage = stageOf(task.state);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Where this is">
+        <a href="#/tasks">Tasks</a>
+      </nav>
+      <div class="page-head">
+        <h1>
+          {task.name} <State state={task.state} />
+        </h1>
+        <p class="sub">
+          <Id id={task.task_id} copy /> {words(task.type)}
+          {task.attempt_number > 0 && `, attempt ${task.attempt_number + 1}`}
+        </p>
+      </div>
+      {stage === "failed" && <FailureOf task={task} />}
+      {stage === "pending" && <Why task={task} />}
+      <Phases task={task} />
+      <div class="columns">
+        <Card title="Facts">
+          <TaskFacts task={task} />
+        </Card>
+        <Relatives task={task} />
+      </div>
+      <Output task={task} />
+    </>
+  );
+}
+
+function FailureOf({ task }: { task: TaskDetail }) {
+  const text = task.error_message;
+  return (
+    <Card
+      title={task.error_type ?? "It failed"}
+      tone="failed"
+      aside={text ? <Copy text={text} what="the traceback" /> : null}
+    >
+      {text ? (
+        <pre class="traceback" tabIndex={0} aria-label="Traceback">
+          <AnsiText text={text} />
+        </pre>
+      ) : (
+        <p>It is not recorded why.</p>
+      )}
+    </Card>
+  );
+}
+
+function Why({ task }: { task: TaskDetail }) {
+  const asked = useLoad<{ text: string }>(`tasks/${encodeURIComponent(task.task_id)}/why`);
+  const text = asked.data?.text ?? task.why;
+  return (
+    <Card title="Why it waits" tone="pending">
+      <p class="why">{text ?? asked.error ?? "Asking…"}</p>
+    </Card>
+  );
+}
+
+/** Waiting, and then the parts of running, as one bar. */
+function Phases({ task }: { task: TaskDetail }) {
+  const waited =
+    task.start_time_ms !== null && task.creation_time_ms !== null
+      ? task.start_time_ms - task.creation_time_ms
+      : null;
+  const parts = [
+    { name: "waited", ms: waited, tone: "pending" },
+    { name: "fetched arguments", ms: task.fetch_ms, tone: "fetch" },
+    {
+      name: "executed",
+      ms: task.execute_ms,
+      tone: stageOf(task.state) === "failed" ? "failed" : "running",
+    },
+    { name: "stored results", ms: task.store_ms, tone: "done" },
+  ].filter((part): part is typeof part & { ms: number } => part.ms != null && part.ms >= 0);
+  const total = parts.reduce((sum, part) => sum + part.ms, 0);
+  if (!total) return null;
+  return (
+    <Card title="Where the time went" aside={<span class="sub">{duration(total)} in all</span>}>
+      <div class="progress tall" aria-hidden="true">
+        {parts.map((part) => (
+          <span key={part.name} class={`tone-${part.tone}`} style={{ flexGrow: part.ms / total }} />
+        ))}
+      </div>
+      <ul class="legend">
+        {parts.map((part) => (
+          <li key={part.name}>
+            <span class={`dot tone-${part.tone}`} />
+            {part.name} <b>{duration(part.ms)}</b>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function TaskFacts({ task }: { task: TaskDetail }) {
+  return (
+    <Facts
+      facts={[
+        ["Function", task.func_or_class_name ?? task.name],
+        ["Submitted", clock(task.creation_time_ms)],
+        ["Started", clock(task.start_time_ms)],
+        ["Ended", clock(task.end_time_ms)],
+        ["Took", duration(task.duration_ms)],
+        task.worker_pid !== null ? ["Process", task.worker_pid] : null,
+        task.node_id ? ["Node", <Id id={task.node_id} />] : null,
+        task.actor_id
+          ? ["Actor", <Id id={task.actor_id} href={link(["actors", task.actor_id])} />]
+          : null,
+        task.parent_task_id
+          ? [
+              "Submitted by",
+              <Id id={task.parent_task_id} href={link(["tasks", task.parent_task_id])} />,
+            ]
+          : null,
+        task.job_id ? ["Job", task.job_id] : null,
+        task.start_time_ms !== null
+          ? ["Seen", <a href={link(["timeline"], { task: task.task_id })}>in the timeline</a>]
+          : null,
+      ]}
+    />
+  );
+}
+
+/** Longer lists say how many more there are. */
+const MOST_RELATIVES = 50;
+
+function Relatives({ task }: { task: TaskDetail }) {
+  const list = (ids: string[], none: string): ComponentChildren =>
+    ids.length ? (
+      <ul class="relatives">
+        {ids.slice(0, MOST_RELATIVES).map((id) => (
+          <li key={id}>
+            <Id id={id} href={link(["tasks", id])} />
+          </li>
+        ))}
+        {ids.length > MOST_RELATIVES && <li>and {count(ids.length - MOST_RELATIVES)} more</li>}
+      </ul>
+    ) : (
+      <p class="sub">{none}</p>
+    );
+  return (
+    <Card title="Depends">
+      <h3>It needs results of</h3>
+      {list(task.needs ?? [], "No other task.")}
+      <h3>Its results go to</h3>
+      {list(task.feeds ?? [], "No other task so far.")}
+    </Card>
+  );
+}
+
+function Output({ task }: { task: TaskDetail }) {
+  const { data } = useLoad<{ text: string; truncated: boolean }>(
+    task.start_time_ms === null ? null : `tasks/${encodeURIComponent(task.task_id)}/log`,
+  );
+  const info = task.task_log_info;
+  const whole =
+    info && task.node_id ? (
+      <a href={link(["logs", task.node_id, info.file])}>The worker's whole log</a>
+    ) : null;
+  return (
+    <Card title="What it printed" aside={whole}>
+      {data?.text ? (
+        <pre class="output" tabIndex={0} aria-label="Output of the task">
+          <AnsiText text={data.text} />
+        </pre>
+      ) : (
+        <p class="sub">{task.start_time_ms === null ? "It has not run yet." : "Nothing."}</p>
+      )}
+      {data?.truncated && (
+        <p class="sub">This is not all of it; the rest is in the worker's log.</p>
+      )}
+    </Card>
+  );
+}

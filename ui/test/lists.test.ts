@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { ColourBook } from "../src/colour";
+import { progressOf } from "../src/progress";
+import { condition, listPath, parseQuery } from "../src/query";
+import { KEPT_SECONDS, keep, rates, type Sample } from "../src/samples";
+
+test("what is typed is conditions and text", () => {
+  expect(parseQuery("name=f State!=FINISHED  tile x")).toEqual({
+    filters: ["name=f", "state!=FINISHED"],
+    text: "tile x",
+  });
+  expect(parseQuery('name="my task" y')).toEqual({ filters: ["name=my task"], text: "y" });
+  expect(parseQuery("a= =b ==")).toEqual({ filters: [], text: "a= =b ==" });
+  expect(parseQuery(condition("name", "my task")).filters).toEqual(["name=my task"]);
+});
+
+test("the path of a list has only what was chosen", () => {
+  const query = { filters: ["name=a&b", "state=FAILED"], text: "" };
+  expect(listPath("tasks", query, { limit: 100, offset: 0 })).toBe(
+    "tasks?filter=name%3Da%26b&filter=state%3DFAILED&limit=100",
+  );
+});
+
+test("states are grouped into stages", () => {
+  const states = {
+    PENDING_ARGS_AVAIL: 1,
+    SUBMITTED_TO_WORKER: 2,
+    RUNNING: 3,
+    FINISHED: 4,
+    FAILED: 5,
+  };
+  expect(progressOf(states)).toEqual({ pending: 3, running: 3, done: 4, failed: 5, total: 15 });
+});
+
+const sample = (time: number, ended: number): Sample => ({
+  time,
+  ended,
+  running: 0,
+  pending: 0,
+  failed: 0,
+  cpu: null,
+  memory: null,
+  store: null,
+});
+
+test("a rate is taken over some seconds and never negative", () => {
+  const samples = [0, 10, 20, 40, 40].map((ended, i) => sample(i, ended));
+  expect(rates(samples)).toEqual([null, 10, 10, 40 / 3, 10]);
+  expect(rates([sample(0, 100), sample(1, 0)])).toEqual([null, 0]);
+});
+
+test("old samples are forgotten", () => {
+  let samples: Sample[] = [];
+  for (let i = 0; i < KEPT_SECONDS * 2; i++) samples = keep(samples, sample(i, i));
+  expect(samples.length).toBe(KEPT_SECONDS + 1);
+});
+
+test("a name keeps its colour, and names together differ", () => {
+  const names = Array.from({ length: 26 }, (_, i) => `task_${i}`);
+  const book = new ColourBook();
+  const colours = names.map((name) => book.colour(name, "light"));
+  expect(new Set(colours).size).toBe(26);
+  expect(names.map((name) => book.colour(name, "light"))).toEqual(colours);
+  expect(new ColourBook().colour("task_0", "dark")).toBe(new ColourBook().colour("task_0", "dark"));
+  expect(book.colour("one too many", "dark")).toMatch(/^hsl/);
+});
