@@ -26,7 +26,11 @@ export function launch() {
  * Opens a page of a dashboard. `troubles` collects what a console would show in red: errors, scripts
  * and styles that the Content-Security-Policy refused, requests that failed.
  */
-export async function open(browser, url, { width = 1280, height = 800, dark = false, scale = 1 } = {}) {
+export async function open(
+  browser,
+  url,
+  { width = 1280, height = 800, dark = false, scale = 1 } = {},
+) {
   const context = await browser.newContext({
     viewport: { width, height },
     deviceScaleFactor: scale,

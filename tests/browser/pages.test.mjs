@@ -54,7 +54,10 @@ for (const [name, start, skip] of [
         `${title} loads`,
         looking(hash, {}, async (page) => {
           await page.getByRole("heading", { level: 1, name: title }).waitFor();
-          await page.locator(FILLED[hash] ?? "tbody tr").first().waitFor();
+          await page
+            .locator(FILLED[hash] ?? "tbody tr")
+            .first()
+            .waitFor();
           assert.equal(await page.title(), `${title} · Oxiray`);
         }),
       );
@@ -62,7 +65,10 @@ for (const [name, start, skip] of [
       test(
         `${title} fits on a narrow screen`,
         looking(hash, { width: 360, height: 740 }, async (page) => {
-          await page.locator(FILLED[hash] ?? "tbody tr").first().waitFor();
+          await page
+            .locator(FILLED[hash] ?? "tbody tr")
+            .first()
+            .waitFor();
           const wide = await page.evaluate(() => document.documentElement.scrollWidth);
           assert.ok(wide <= 360, `the page is ${wide} pixels wide`);
         }),
@@ -92,7 +98,10 @@ for (const [name, start, skip] of [
     test(
       "a failed task's traceback is found in three clicks",
       looking("#/", {}, async (page) => {
-        await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Tasks" }).click();
+        await page
+          .getByRole("navigation", { name: "Pages" })
+          .getByRole("link", { name: "Tasks" })
+          .click();
         await page.getByRole("button", { name: /^Failed/ }).click();
         await page.locator("tbody tr", { hasText: "Failed" }).first().getByRole("link").click();
         const traceback = page.getByLabel("Traceback", { exact: true });
@@ -104,7 +113,11 @@ for (const [name, start, skip] of [
     test(
       "and also in one, from the start page",
       looking("#/", {}, async (page) => {
-        await page.getByRole("region", { name: "Failed last" }).getByRole("link", { name: "evaluate" }).first().click();
+        await page
+          .getByRole("region", { name: "Failed last" })
+          .getByRole("link", { name: "evaluate" })
+          .first()
+          .click();
         await page.getByLabel("Traceback", { exact: true }).waitFor();
       }),
     );
@@ -113,7 +126,7 @@ for (const [name, start, skip] of [
       "a task's page has its time, its relatives and its output",
       looking("#/tasks?q=name%3Devaluate&state=failed", {}, async (page) => {
         await page.locator("tbody tr").first().getByRole("link").click();
-        for (const title of ["Where the time went", "Facts", "Depends", "What it printed"]) {
+        for (const title of ["Where the time went", "Facts", "Dependencies", "What it printed"]) {
           await page.getByRole("region", { name: title }).waitFor();
         }
       }),
@@ -126,7 +139,10 @@ for (const [name, start, skip] of [
         await link.waitFor();
         assert.equal(await link.textContent(), 'odd "<script>alert(1)</script>"');
         await link.click();
-        await page.getByRole("heading", { level: 1 }).filter({ hasText: "<script>alert(1)" }).waitFor();
+        await page
+          .getByRole("heading", { level: 1 })
+          .filter({ hasText: "<script>alert(1)" })
+          .waitFor();
       }),
     );
 
@@ -137,7 +153,9 @@ for (const [name, start, skip] of [
         await box.fill("name=evaluate");
         await page.waitForFunction(() => location.hash.includes("name%3Devaluate"));
         await page.waitForFunction(() =>
-          [...document.querySelectorAll("tbody td.wide")].every((cell) => cell.textContent === "evaluate"),
+          [...document.querySelectorAll("tbody td.wide")].every(
+            (cell) => cell.textContent === "evaluate",
+          ),
         );
         page.troubles.length = 0;
         await box.fill("nonsense=1");
@@ -152,11 +170,14 @@ for (const [name, start, skip] of [
     test(
       "a log is followed, coloured and searched",
       looking("#/logs", {}, async (page) => {
-        await page.locator("tbody tr", { hasText: "worker" }).first().getByRole("link").click();
+        await page.locator("tbody tr", { hasText: subject.log }).getByRole("link").click();
         await page.locator(".log-line").first().waitFor();
         const lines = () => page.locator(".found").textContent();
         const first = await lines();
-        await page.waitForFunction((old) => document.querySelector(".found")?.textContent !== old, first);
+        await page.waitForFunction(
+          (old) => document.querySelector(".found")?.textContent !== old,
+          first,
+        );
         await page.locator(".log-line .ansi-2").first().waitFor();
         await page.getByRole("searchbox").fill("step");
         await page.locator("mark").first().waitFor();
@@ -173,7 +194,9 @@ for (const [name, start, skip] of [
         await dialog.locator("pre, .failure").first().waitFor();
         await page.keyboard.press("Escape");
         await dialog.waitFor({ state: "detached" });
-        page.troubles = page.troubles.filter((trouble) => !trouble.includes("Failed to load resource"));
+        page.troubles = page.troubles.filter(
+          (trouble) => !trouble.includes("Failed to load resource"),
+        );
       }),
     );
 
@@ -197,12 +220,17 @@ for (const [name, start, skip] of [
       "everything is reached by keyboard",
       looking("#/", {}, async (page) => {
         await page.keyboard.press("Tab");
-        assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the page");
+        assert.equal(
+          await page.evaluate(() => document.activeElement.textContent),
+          "Skip to the page",
+        );
         for (let i = 0; i < 4; i++) await page.keyboard.press("Tab");
         assert.equal(await page.evaluate(() => document.activeElement.textContent), "Tasks");
         await page.keyboard.press("Enter");
         await page.getByRole("heading", { level: 1, name: "Tasks" }).waitFor();
-        const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+        const outline = await page.evaluate(
+          () => getComputedStyle(document.activeElement).outlineStyle,
+        );
         assert.equal(outline, "solid");
       }),
     );
@@ -231,7 +259,10 @@ describe("a server that goes away", { timeout: 60_000 }, () => {
       await subject.stop();
       const banner = page.getByRole("alert");
       await banner.waitFor();
-      assert.match(await banner.textContent(), /The connection is lost\. The dashboard does not answer/);
+      assert.match(
+        await banner.textContent(),
+        /The connection is lost\. The dashboard does not answer/,
+      );
       assert.ok(await page.locator(".tile .figure").first().isVisible());
       await page.getByRole("button", { name: /Try/ }).click();
     } finally {
@@ -245,7 +276,7 @@ describe("a flame graph", { timeout: 60_000 }, () => {
     const subject = await mock();
     const browser = await launch();
     try {
-      const page = await open(browser, subject.at("#/workers"));
+      const page = await open(browser, `${subject.url}#/workers`);
       await page.getByRole("button", { name: "Flame graph" }).first().click();
       const picture = page.locator("img.flame");
       await picture.waitFor();

@@ -11,37 +11,51 @@ const program = "tests/browser/program.py";
 
 /** A made-up cluster. */
 export function mock({ tasks = 20_000 } = {}) {
-  const command = [process.execPath, "ui/dev/mock.mjs", "--port", "0", "--tasks", String(tasks), "--serve", "ui/dist"];
+  const command = [
+    process.execPath,
+    "ui/dev/mock.mjs",
+    "--port",
+    "0",
+    "--tasks",
+    String(tasks),
+    "--serve",
+    "ui/dist",
+  ];
   return start("mock", command);
 }
 
 /** Whether there is an engine with a dashboard here. */
 export function engineMissing() {
   if (!existsSync(python)) return "oxiray is not built: make build";
-  return existsSync(root + program) ? false : "there is no session with a dashboard yet";
+  return existsSync(`${root}crates/dashboard`) ? false : "sessions have no dashboard yet";
 }
 
-/** A session that runs tests/browser/program.py. */
-export function session({ tasks = 300 } = {}) {
-  return start("session", [python, program, "--tasks", String(tasks)]);
+/** A session, or a cluster, that runs program.py. */
+export function session({ tasks = 300, nodes = 1, pause = 0 } = {}) {
+  const options = ["--tasks", tasks, "--nodes", nodes, "--pause", pause].map(String);
+  return start("session", [python, program, ...options]);
 }
 
-/** Starts a program that prints its dashboard's address as its first line, and ends with its input. */
+/**
+ * Starts a program whose first line is its dashboard's address and the name of a log that grows, and
+ * which ends with its input.
+ */
 async function start(name, [command, ...args]) {
   const child = spawn(command, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "exit");
   const lines = createInterface({ input: child.stdout });
-  const url = await Promise.race([
-    once(lines, "line").then(([line]) => line.trim()),
+  const [url, log] = await Promise.race([
+    once(lines, "line").then(([line]) => line.trim().split(" ")),
     ended.then(([code]) => {
-      throw new Error(`${command} ${args.join(" ")} ended with ${code} before it said where it listens`);
+      throw new Error(
+        `${command} ${args.join(" ")} ended with ${code} before it said where it listens`,
+      );
     }),
   ]);
   return {
     name,
     url,
-    /** A page of it. */
-    at: (hash) => `${url}${url.endsWith("/") ? "" : "/"}${hash}`,
+    log,
     async stop() {
       child.stdin.end();
       if (name === "mock") child.kill();

@@ -185,5 +185,5 @@ const server = createServer((request, response) => {
 });
 
 server.listen(Number(options.port), "127.0.0.1", () => {
-  console.log(`http://127.0.0.1:${server.address().port}/`);
+  console.log(`http://127.0.0.1:${server.address().port}/ ${world.logs[0].file}`);
 });

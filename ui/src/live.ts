@@ -19,8 +19,9 @@ const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 15_000;
 /** The server pings; a connection silent for longer is dead, whatever the browser thinks. */
 const SILENCE_MS = 45_000;
-/** A page in the background is nobody looking: after this the stream is closed until it is seen. */
-const HIDDEN_MS = 60_000;
+/** A page in the background is nobody looking: after this the stream is closed until it is seen. A
+ * browser has six connections to a server for all its tabs, so it should not be long. */
+const HIDDEN_MS = 10_000;
 const SAMPLE_MS = 1000;
 
 let source: EventSource | null = null;

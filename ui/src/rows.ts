@@ -43,8 +43,19 @@ export interface TaskDetail extends Task {
   needs?: string[];
   feeds?: string[];
   events?: { state: string; created_ms: Moment }[];
-  task_log_info?: { file: string; start: number; end: number } | null;
+  attempts?: Attempt[];
+  task_log_info?: { file: string; start: number | null; end: number | null } | null;
   why?: string | null;
+}
+
+/** One try of a task. */
+export interface Attempt {
+  attempt_number: number;
+  state: string;
+  worker_pid: number | null;
+  start_time_ms: Moment;
+  end_time_ms: Moment;
+  error_type: string | null;
 }
 
 export interface Actor {

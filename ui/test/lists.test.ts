@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { ColourBook } from "../src/colour";
+import { phases } from "../src/phases";
 import { progressOf } from "../src/progress";
 import { condition, listPath, parseQuery } from "../src/query";
 import { KEPT_SECONDS, keep, rates, type Sample } from "../src/samples";
+import type { TaskDetail } from "../src/rows";
 
 test("what is typed is conditions and text", () => {
   expect(parseQuery("name=f State!=FINISHED  tile x")).toEqual({
@@ -30,6 +32,32 @@ test("states are grouped into stages", () => {
     FAILED: 5,
   };
   expect(progressOf(states)).toEqual({ pending: 3, running: 3, done: 4, failed: 5, total: 15 });
+});
+
+test("where a task's time went, as finely as it is known", () => {
+  const task = {
+    state: "FINISHED",
+    creation_time_ms: 100,
+    start_time_ms: 110,
+    fetch_ms: 1,
+    execute_ms: 5,
+    store_ms: 0,
+  } as TaskDetail;
+  const named = (detail: TaskDetail) => phases(detail).map(({ name, ms }) => [name, ms]);
+  const ran = [
+    ["fetched arguments", 1],
+    ["executed", 5],
+  ];
+  expect(named(task)).toEqual([["waited", 10], ...ran]);
+  const events = [
+    "PENDING_ARGS_AVAIL",
+    "PENDING_NODE_ASSIGNMENT",
+    "SUBMITTED_TO_WORKER",
+    "RUNNING",
+  ];
+  const times = [100, 100, 107, 110];
+  const detail = { ...task, events: events.map((state, i) => ({ state, created_ms: times[i]! })) };
+  expect(named(detail)).toEqual([["waited for a worker", 7], ["waited at the worker", 3], ...ran]);
 });
 
 const sample = (time: number, ended: number): Sample => ({

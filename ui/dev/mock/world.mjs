@@ -77,6 +77,8 @@ export class World {
   taskDetail(i) {
     const row = this.task(i);
     const took = row.duration_ms ?? 0;
+    const began = row.start_time_ms !== null;
+    const waited = began ? row.start_time_ms - row.creation_time_ms : 0;
     return {
       ...row,
       error_message: row.state === "FAILED" ? traceback(row) : null,
@@ -85,7 +87,14 @@ export class World {
       store_ms: row.end_time_ms === null ? null : took * 0.06,
       needs: this.schedule.needs(i).map((j) => this.taskId(j)),
       feeds: this.schedule.feeds(i).map((j) => this.taskId(j)),
-      events: [],
+      events: began
+        ? [
+            { state: "PENDING_ARGS_AVAIL", created_ms: row.creation_time_ms },
+            { state: "PENDING_NODE_ASSIGNMENT", created_ms: row.creation_time_ms + waited * 0.3 },
+            { state: "SUBMITTED_TO_WORKER", created_ms: row.creation_time_ms + waited * 0.9 },
+            { state: "RUNNING", created_ms: row.start_time_ms },
+          ]
+        : [],
       task_log_info: row.worker_pid && { file: `worker-${row.worker_pid}.out`, start: 0, end: 200 },
       why: row.start_time_ms === null ? this.why() : null,
     };

@@ -1,5 +1,5 @@
 // Actors: the list, and one with its calls.
-import { clock, count, duration, words } from "../format";
+import { clock, count, words } from "../format";
 import { cluster } from "../live";
 import { useLoad } from "../load";
 import { Card } from "../parts/card";
@@ -9,6 +9,7 @@ import { List, type Chip } from "../parts/list";
 import { Empty, Failure } from "../parts/notice";
 import { State } from "../parts/state";
 import { type Column, Table } from "../parts/table";
+import { took } from "../phases";
 import { link, type Route } from "../router";
 import type { Actor, Page, Task } from "../rows";
 import { useStore } from "../store";
@@ -118,7 +119,7 @@ const CALLS: Column<Task>[] = [
   },
   { title: "State", cell: (task) => <State state={task.state} /> },
   { title: "Started", numeric: true, cell: (task) => clock(task.start_time_ms) },
-  { title: "Took", numeric: true, cell: (task) => duration(task.duration_ms) },
+  { title: "Took", numeric: true, cell: (task) => took(task, Date.now()) },
 ];
 
 function Calls({ id }: { id: string }) {

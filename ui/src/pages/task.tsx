@@ -8,6 +8,7 @@ import { Facts } from "../parts/facts";
 import { Copy, Id } from "../parts/id";
 import { Empty, Failure } from "../parts/notice";
 import { State } from "../parts/state";
+import { phases, took } from "../phases";
 import { stageOf } from "../progress";
 import { link } from "../router";
 import type { TaskDetail } from "../rows";
@@ -30,6 +31,11 @@ export function TaskPage({ id }: { id: string }) {
           <Id id={task.task_id} copy /> {words(task.type)}
           {task.attempt_number > 0 && `, attempt ${task.attempt_number + 1}`}
         </p>
+        {task.start_time_ms !== null && (
+          <a class="button aside" href={link(["timeline"], { task: task.task_id })}>
+            Show in the timeline
+          </a>
+        )}
       </div>
       {stage === "failed" && <FailureOf task={task} />}
       {stage === "pending" && <Why task={task} />}
@@ -40,6 +46,7 @@ export function TaskPage({ id }: { id: string }) {
         </Card>
         <Relatives task={task} />
       </div>
+      <Attempts task={task} />
       <Output task={task} />
     </>
   );
@@ -74,22 +81,9 @@ function Why({ task }: { task: TaskDetail }) {
   );
 }
 
-/** Waiting, and then the parts of running, as one bar. */
+/** Waiting of each kind, and then the parts of running, as one bar. */
 function Phases({ task }: { task: TaskDetail }) {
-  const waited =
-    task.start_time_ms !== null && task.creation_time_ms !== null
-      ? task.start_time_ms - task.creation_time_ms
-      : null;
-  const parts = [
-    { name: "waited", ms: waited, tone: "pending" },
-    { name: "fetched arguments", ms: task.fetch_ms, tone: "fetch" },
-    {
-      name: "executed",
-      ms: task.execute_ms,
-      tone: stageOf(task.state) === "failed" ? "failed" : "running",
-    },
-    { name: "stored results", ms: task.store_ms, tone: "done" },
-  ].filter((part): part is typeof part & { ms: number } => part.ms != null && part.ms >= 0);
+  const parts = phases(task);
   const total = parts.reduce((sum, part) => sum + part.ms, 0);
   if (!total) return null;
   return (
@@ -111,6 +105,24 @@ function Phases({ task }: { task: TaskDetail }) {
   );
 }
 
+/** Tries, if there was more than one. */
+function Attempts({ task }: { task: TaskDetail }) {
+  if ((task.attempts?.length ?? 0) < 2) return null;
+  return (
+    <Card title="Attempts">
+      <ol class="attempts">
+        {task.attempts?.map((attempt) => (
+          <li key={attempt.attempt_number}>
+            <State state={attempt.state} /> in process {attempt.worker_pid ?? "–"} at{" "}
+            {clock(attempt.start_time_ms)}
+            {attempt.error_type && `: ${attempt.error_type}`}
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
 function TaskFacts({ task }: { task: TaskDetail }) {
   return (
     <Facts
@@ -119,7 +131,7 @@ function TaskFacts({ task }: { task: TaskDetail }) {
         ["Submitted", clock(task.creation_time_ms)],
         ["Started", clock(task.start_time_ms)],
         ["Ended", clock(task.end_time_ms)],
-        ["Took", duration(task.duration_ms)],
+        ["Took", took(task, Date.now())],
         task.worker_pid !== null ? ["Process", task.worker_pid] : null,
         task.node_id ? ["Node", <Id id={task.node_id} />] : null,
         task.actor_id
@@ -132,16 +144,13 @@ function TaskFacts({ task }: { task: TaskDetail }) {
             ]
           : null,
         task.job_id ? ["Job", task.job_id] : null,
-        task.start_time_ms !== null
-          ? ["Seen", <a href={link(["timeline"], { task: task.task_id })}>in the timeline</a>]
-          : null,
       ]}
     />
   );
 }
 
 /** Longer lists say how many more there are. */
-const MOST_RELATIVES = 50;
+const MOST_RELATIVES = 20;
 
 function Relatives({ task }: { task: TaskDetail }) {
   const list = (ids: string[], none: string): ComponentChildren =>
@@ -149,7 +158,7 @@ function Relatives({ task }: { task: TaskDetail }) {
       <ul class="relatives">
         {ids.slice(0, MOST_RELATIVES).map((id) => (
           <li key={id}>
-            <Id id={id} href={link(["tasks", id])} />
+            <Relative id={id} />
           </li>
         ))}
         {ids.length > MOST_RELATIVES && <li>and {count(ids.length - MOST_RELATIVES)} more</li>}
@@ -158,12 +167,25 @@ function Relatives({ task }: { task: TaskDetail }) {
       <p class="sub">{none}</p>
     );
   return (
-    <Card title="Depends">
+    <Card title="Dependencies">
       <h3>It needs results of</h3>
       {list(task.needs ?? [], "No other task.")}
       <h3>Its results go to</h3>
       {list(task.feeds ?? [], "No other task so far.")}
     </Card>
+  );
+}
+
+/** Another task by its name, once that is known. */
+function Relative({ id }: { id: string }) {
+  const { data } = useLoad<TaskDetail>(`tasks/${encodeURIComponent(id)}`, { live: false });
+  const href = link(["tasks", id]);
+  if (!data) return <Id id={id} href={href} />;
+  return (
+    <>
+      <a href={href}>{data.name}</a> <State state={data.state} />
+      <small>{duration(data.duration_ms)}</small>
+    </>
   );
 }
 

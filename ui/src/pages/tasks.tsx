@@ -1,6 +1,6 @@
 // All tasks: how far each function is, and the list.
 import { useState } from "preact/hooks";
-import { clock, count, duration } from "../format";
+import { clock, count } from "../format";
 import { cluster, groups } from "../live";
 import { useLoad } from "../load";
 import { Card } from "../parts/card";
@@ -10,6 +10,7 @@ import { Empty } from "../parts/notice";
 import { Legend, ProgressBar } from "../parts/progress";
 import { State } from "../parts/state";
 import type { Column } from "../parts/table";
+import { took } from "../phases";
 import { progressOf, type Progress } from "../progress";
 import { condition } from "../query";
 import { link, type Route } from "../router";
@@ -33,7 +34,7 @@ const COLUMNS: Column<Task>[] = [
     numeric: true,
     cell: (task) => clock(task.start_time_ms),
   },
-  { title: "Took", sort: "duration_ms", numeric: true, cell: (task) => duration(task.duration_ms) },
+  { title: "Took", sort: "duration_ms", numeric: true, cell: (task) => took(task, Date.now()) },
 ];
 
 export function TasksPage({ route }: { route: Route }) {

@@ -97,7 +97,7 @@ function options(
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    padding: [8, 8, 0, 0],
+    padding: [8, 26, 0, 0],
     scales: {
       x: { time: true, range: (_, min, max) => [Math.min(min, max - span), max] },
       y: { range: (_, __, max) => [0, Math.max(atLeast, (max ?? 0) * 1.1)] },

@@ -2,6 +2,7 @@
 import { clock, duration, plural } from "../format";
 import { Icon } from "../parts/icons";
 import { State } from "../parts/state";
+import { took } from "../phases";
 import { link } from "../router";
 import type { Selection } from "./model";
 
@@ -18,7 +19,7 @@ export function Selected({ selection, close }: { selection: Selection; close: ()
         <strong>{task.name}</strong> <State state={task.state} />
       </div>
       <span>
-        {duration(task.duration_ms)}
+        {took(task, Date.now())}
         {parts.length > 0 && (
           <small class="sub">
             {" "}
