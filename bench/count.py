@@ -1,6 +1,7 @@
 """What a task costs, counted rather than timed: instructions (callgrind) and system calls (strace).
 
     python bench/count.py
+    python bench/count.py --events    what the record of tasks is of it: with and without
 
 Instructions: the program runs twice, with few tasks and with many; the difference is the tasks'.
 System calls: strace looks on while the tasks run. Driver and worker are counted apart. Needs
@@ -22,6 +23,7 @@ PROGRAM = """
 import os, signal, subprocess, sys, time
 import oxiray as ray
 mode, count, sys.executable = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+recorded, mode = not mode.endswith(" unrecorded"), mode.removesuffix(" unrecorded")
 ray.init(num_cpus=1, logging_level="error", log_to_driver=False)
 
 def seen(process):
@@ -29,11 +31,11 @@ def seen(process):
 
 # Under valgrind the worker ends by itself, so that it can say what it counted.
 watched = len(sys.argv) > 4
-@ray.remote(max_calls=0 if watched else count + 1)
+@ray.remote(max_calls=0 if watched else count + 1, enable_task_events=recorded)
 def nothing():
     return b"ok"
 
-@ray.remote
+@ray.remote(enable_task_events=recorded)
 class Actor:
     def nothing(self):
         return b"ok"
@@ -116,17 +118,34 @@ def _calls(path: Path) -> dict[str, int]:
     return {row[-1]: int(row[3]) for row in rows if len(row) >= 5 and row[3].isdigit()}
 
 
+def _each(counter: Counter, mode: str) -> list[float]:
+    """Instructions for one more task, in driver and worker."""
+    few, many = counter.instructions(mode, FEW), counter.instructions(mode, MANY)
+    return [(b - a) / (MANY - FEW) for a, b in zip(few, many, strict=True)]
+
+
+def _count_events(counter: Counter) -> None:
+    print("| instructions | driver: with | without | worker: with | without |")
+    print("|---|---:|---:|---:|---:|")
+    for mode in ("async", "actor async"):
+        pairs = zip(_each(counter, mode), _each(counter, f"{mode} unrecorded"), strict=True)
+        cells = " | ".join(f"{number:,.0f}" for pair in pairs for number in pair)
+        print(f"| {mode} | {cells} |", flush=True)
+
+
 def main() -> None:
     missing = [tool for tool in ("valgrind", "strace") if not shutil.which(tool)]
     if missing:
         sys.exit(f"{' and '.join(missing)}: not installed")
+    if sys.argv[1:] == ["--events"]:
+        with tempfile.TemporaryDirectory() as directory:
+            return _count_events(Counter(Path(directory)))
     print("| | instructions: driver | worker | system calls: driver | worker | most of them |")
     print("|---|---:|---:|---:|---:|---|")
     with tempfile.TemporaryDirectory() as directory:
         counter = Counter(Path(directory))
         for mode in ("sync", "async", "actor sync", "actor async"):
-            few, many = counter.instructions(mode, FEW), counter.instructions(mode, MANY)
-            cells = [f"{(b - a) / (MANY - FEW):,.0f}" for a, b in zip(few, many, strict=True)]
+            cells = [f"{number:,.0f}" for number in _each(counter, mode)]
             names = []
             for calls in counter.system_calls(mode, MANY):
                 calls.pop("total", None)

@@ -13,7 +13,7 @@ def described(error, name="f"):
     try:
         raise error
     except BaseException as caught:
-        return _errors.describe(caught, name)
+        return _errors.describe(caught, name)[0]
 
 
 @pytest.mark.parametrize(

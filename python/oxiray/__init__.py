@@ -25,7 +25,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import exceptions, experimental, internal, remote_function, runtime_context, util
+    from . import (
+        exceptions,
+        experimental,
+        internal,
+        profiling,
+        remote_function,
+        runtime_context,
+        util,
+    )
     from ._cluster import available_resources, cluster_resources, nodes
     from ._ids import (
         ActorClassID,
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     )
     from ._named_actors import get_actor
     from ._timeline import timeline
+    from .profiling import profile
     from .runtime_context import get_gpu_ids, get_runtime_context
 
 ObjectID = ObjectRef
@@ -62,12 +71,14 @@ _LATER = {
     "cluster_resources": "_cluster",
     "nodes": "_cluster",
     "timeline": "_timeline",
+    "profile": "profiling",
     "get_gpu_ids": "runtime_context",
     "get_actor": "_named_actors",
     "get_runtime_context": "runtime_context",
     "exceptions": None,
     "experimental": None,
     "internal": None,
+    "profiling": None,
     "remote_function": None,
     "runtime_context": None,
     "util": None,
@@ -103,6 +114,8 @@ __all__ = [
     "kill",
     "method",
     "nodes",
+    "profile",
+    "profiling",
     "put",
     "remote",
     "remote_function",

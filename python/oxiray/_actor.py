@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
     from ._ids import ActorID
 
-    # Each method's number of returns, and its own max_task_retries if it has one.
+    # Each method's number of returns, and its own max_task_retries and enable_task_events if it
+    # has them.
     Methods = dict[str, Any]
 
 _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200  # inspect.CO_*
 
 # What every actor answers to beside its own methods; see `_worker.find_method`.
 _EVERY_ACTOR: Methods = {
-    "__ray_terminate__": (1, None),
-    "__ray_ready__": (1, None),
-    "__ray_call__": (1, None),
+    "__ray_terminate__": (1, None, None),
+    "__ray_ready__": (1, None, None),
+    "__ray_call__": (1, None, None),
 }
 
 
@@ -67,7 +68,8 @@ class ActorClass:
         shipped, options = self._shipped, self._options
         class_name = self.__ray_actor_class__.__name__
         retries = options.get("max_task_retries") or 0
-        about = class_name, shipped.methods, retries
+        recorded = options.get("enable_task_events", True)
+        about = class_name, shipped.methods, retries, recorded
         name = options.get("name")
         if name is None:
             _refuse_without_name(options)
@@ -87,6 +89,7 @@ class ActorClass:
             named=None if name is None else _named_actors.name_tag(name, options, about),
             strategy=self._strategy,
             priority=options.get("priority") or 0,
+            recorded=recorded,
         )
         if ref is not None:
             return ActorHandle(ref, *about)
@@ -163,11 +166,13 @@ class ActorHandle:
         class_name: str,
         methods: Methods,
         max_task_retries: int = 0,
+        recorded: bool = True,
     ) -> None:
         self._ray_ref = ref
         self._ray_class_name = class_name
         self._ray_methods = methods
         self._ray_max_task_retries = max_task_retries
+        self._ray_recorded = recorded
 
     def __getattr__(self, name: str) -> ActorMethod:
         methods = self.__dict__.get("_ray_methods", {})
@@ -175,10 +180,13 @@ class ActorHandle:
         if found is None:
             owner = self.__dict__.get("_ray_class_name", "?")
             raise AttributeError(f"The actor {owner!r} has no method {name!r}")
-        num_returns, retries = found
+        num_returns, retries, recorded = found
         if retries is None:
             retries = self._ray_max_task_retries
-        made = ActorMethod(self._ray_ref, name, num_returns, retries)
+        if recorded is None:
+            recorded = self._ray_recorded
+        label = f"{self._ray_class_name}.{name}"
+        made = ActorMethod(self._ray_ref, name, label, num_returns, retries, recorded)
         self.__dict__[name] = made
         return made
 
@@ -208,22 +216,31 @@ class ActorHandle:
             self._ray_class_name,
             self._ray_methods,
             self._ray_max_task_retries,
+            self._ray_recorded,
         )
 
 
 class ActorMethod:
     """One method of one actor."""
 
-    __slots__ = ("_name", "_num_returns", "_ref", "_retries", "remote")
+    __slots__ = ("_label", "_name", "_num_returns", "_recorded", "_ref", "_retries", "remote")
 
     def __init__(
-        self, ref: _native.ActorRef, name: str, num_returns: int, max_task_retries: int = 0
+        self,
+        ref: _native.ActorRef,
+        name: str,
+        label: str,  # what the timeline calls it
+        num_returns: int,
+        max_task_retries: int,
+        recorded: bool,
     ) -> None:
         self._ref = ref
         self._name = name
+        self._label = label
         self._num_returns = num_returns
         self._retries = max_task_retries
-        self.remote = ref.method(name, num_returns, max_task_retries)
+        self._recorded = recorded
+        self.remote = ref.method(name, label, num_returns, max_task_retries, recorded)
 
     def options(self, **options: Any) -> ActorMethod:
         """The same method with other options."""
@@ -232,8 +249,10 @@ class ActorMethod:
         return ActorMethod(
             self._ref,
             self._name,
+            checked.get("name") or self._label,
             self._num_returns if num_returns is None else num_returns,
             self._retries if retries is None else retries,
+            checked.get("enable_task_events", self._recorded),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -246,7 +265,14 @@ class ActorMethod:
         return f"<oxiray.ActorMethod {self._name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ActorMethod, (self._ref, self._name, self._num_returns, self._retries)
+        return ActorMethod, (
+            self._ref,
+            self._name,
+            self._label,
+            self._num_returns,
+            self._retries,
+            self._recorded,
+        )
 
 
 def _refuse_without_name(options: dict[str, Any]) -> None:
@@ -274,7 +300,7 @@ def exit_actor() -> NoReturn:
 
 def _methods_of(cls: type) -> Methods:
     """Every method that callers may use, with its number of returns and its own retries, if any."""
-    methods: dict[str, tuple[int, int | None]] = {}
+    methods: dict[str, tuple[int, int | None, bool | None]] = {}
     for base in reversed(cls.__mro__):
         if base is object:
             continue
@@ -288,6 +314,7 @@ def _methods_of(cls: type) -> Methods:
             methods[name] = (
                 1 if num_returns is None else num_returns,
                 options.get("max_task_retries"),
+                options.get("enable_task_events"),
             )
     return methods
 

@@ -24,16 +24,21 @@ class ActorExit(BaseException):
     """Raised by `exit_actor()`; not an Exception, so that no method swallows it by accident."""
 
 
-def describe(error: BaseException, name: str) -> bytes:
-    """What the getter needs to raise `error`, which the task or method `name` raised here."""
+def describe(error: BaseException, name: str) -> tuple[bytes, str, str]:
+    """What the getter needs to raise `error`, which the task or method `name` raised here.
+
+    Then for the record: the exception's name and its text.
+    """
+    kind = type(error).__name__
     try:
         return _describe(error, name)
     except BaseException as fault:
-        text = f"{type(error).__name__} (it could not be described: {type(fault).__name__})"
-        return pickle.dumps((name, text, None, None, os.getpid(), _LOCAL_IP, ""), protocol=5)
+        text = f"{kind} (it could not be described: {type(fault).__name__})"
+        parts = (name, text, None, None, os.getpid(), _LOCAL_IP, "")
+        return pickle.dumps(parts, protocol=5), kind, text
 
 
-def _describe(error: BaseException, name: str) -> bytes:
+def _describe(error: BaseException, name: str) -> tuple[bytes, str, str]:
     try:
         text = _remote_traceback(error)
     except BaseException as fault:
@@ -43,9 +48,9 @@ def _describe(error: BaseException, name: str) -> bytes:
     text = f"ray::{name}() ({place})\n{text}"
     # A task that fails because a task it called failed passes on the first cause.
     cause = getattr(error, "cause", None) if _is_task_error(error) else error
-    return pickle.dumps(
-        (name, text, *_pickled(cause), os.getpid(), _LOCAL_IP, actor_id), protocol=5
-    )
+    parts = (name, text, *_pickled(cause), os.getpid(), _LOCAL_IP, actor_id)
+    recorded = text.encode(errors="backslashreplace").decode()
+    return pickle.dumps(parts, protocol=5), type(cause or error).__name__, recorded
 
 
 def rebuild(data: bytes) -> BaseException:

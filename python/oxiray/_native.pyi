@@ -34,6 +34,7 @@ class RemoteCall:
         *,
         strategy: dict[str, Any] | None,  # of `_strategy.encode`
         priority: int,
+        recorded: bool,  # whether its tasks are in the timeline
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> ObjectRef | list[ObjectRef] | None: ...
 
@@ -42,7 +43,9 @@ class ActorRef:
 
     def hex(self) -> str: ...
     def binary(self) -> bytes: ...
-    def method(self, name: str, num_returns: int, max_task_retries: int) -> ActorCall: ...
+    def method(
+        self, name: str, label: str, num_returns: int, max_task_retries: int, recorded: bool
+    ) -> ActorCall: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object) -> bool: ...
 
@@ -88,6 +91,7 @@ def create_actor(
     named: tuple[str, str, bytes] | None,
     strategy: dict[str, Any] | None,  # of `_strategy.encode`
     priority: int,
+    recorded: bool,
 ) -> ActorRef | None:
     """None: the name is taken. `named`: name, namespace, what others need to know."""
 
@@ -146,11 +150,20 @@ def key_value(
 def context() -> dict[str, Any]:
     """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; address of the node and control service, empty when alone: address, control: str; is_driver: bool; device_ids: list[int]"""
 
+def timeline() -> bytes:
+    """The session as a Chrome trace: JSON."""
+
+def write_timeline(filename: str) -> None: ...
+def timeline_view(
+    width: int,
+) -> tuple[list[str], list[tuple[str, list[tuple[int, int, int, int, bool]]]]]:
+    """Names; rows of a label and of (start, duration in microseconds, name, how many, failed)."""
+
+def record_span(name: str, start: int, duration: int, extra: str) -> None:
+    """Nanoseconds of the monotonic clock; JSON."""
+
 def current_name() -> str:
     """Name of the running task or actor class, for the prefix of what it prints."""
-
-def timeline() -> list[tuple[str, int, int, int, str]]:
-    """(name, pid, start in ns since 1970, duration in ns, task id in hex) of every finished task of the session."""
 
 # Workers.
 def connect_worker(session_dir: str, stdout: int, stderr: int) -> None: ...

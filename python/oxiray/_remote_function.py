@@ -59,6 +59,7 @@ class RemoteFunction:
             _Binder(self._function, self._shipped.name),
             strategy=_strategy.encode(options),
             priority=options.get("priority") or 0,
+            recorded=options.get("enable_task_events", True),
         )
         self.__dict__["remote"] = call
         return call

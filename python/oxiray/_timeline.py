@@ -1,34 +1,20 @@
-"""The timeline of finished tasks, in the form that chrome://tracing and Perfetto read."""
+"""The timeline of the session, in the form that chrome://tracing and Perfetto read."""
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
 
 from . import _native
 
 
-def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
+def timeline(filename: str | os.PathLike[str] | None = None) -> list[dict[str, Any]] | None:
     """The events of the session, or None after writing them to `filename` as JSON."""
     if not _native.is_running():
         raise RuntimeError("There is no session to show a timeline of: call init() first")
-    node = _native.cluster_view()["host"]
-    events = [
-        {
-            "ph": "X",
-            "name": name,
-            "cat": "task",
-            "pid": node,
-            "tid": pid,
-            "ts": start / 1000,
-            "dur": duration / 1000,
-            "args": {"task_id": task_id},
-        }
-        for name, pid, start, duration, task_id in _native.timeline()
-    ]
-    if filename is None:
-        return events
-    import json
-
-    with open(filename, "w") as file:
-        json.dump(events, file)
-    return None
+    if filename is not None:
+        _native.write_timeline(os.fspath(filename))
+        return None
+    events: list[dict[str, Any]] = json.loads(_native.timeline())
+    return events

@@ -18,6 +18,7 @@
 //! - `net`, `membership`: other machines, and what comes from them
 //! - `poller`: what is being waited for
 //! - [`status`], [`memory`], [`why`], `observer`: `oxiray status`, `oxiray memory`, `oxiray why`
+//! - [`timeline`]: `oxiray timeline`
 //! - [`control_service`]: the control service of a cluster
 //! - [`commands`]: `oxiray start`, `stop` and `token`
 
@@ -41,6 +42,7 @@ mod registration;
 mod session;
 mod shell;
 pub mod status;
+pub mod timeline;
 mod warmer;
 pub mod why;
 mod zygote;

@@ -160,6 +160,7 @@ const WAITS: u8 = 0x80;
 pub(crate) type Slots = [u8; 2 * SLOT];
 
 /// How many slots a record of a kind takes.
+#[inline(always)]
 pub(crate) fn slots_of(kind: u8) -> usize {
     if kind & TWO_SLOTS == 0 { 1 } else { 2 }
 }

@@ -85,19 +85,7 @@ pub(crate) struct Run {
     pub(crate) start: u64,
     pub(crate) duration: u64,
     pub(crate) task: u32,
-    name_and_failed: u32,
-}
-
-const RUN_FAILED: u32 = 1 << 31;
-
-impl Run {
-    pub(crate) fn name(&self) -> u32 {
-        self.name_and_failed & !RUN_FAILED
-    }
-
-    pub(crate) fn has_failed(&self) -> bool {
-        self.name_and_failed & RUN_FAILED != 0
-    }
+    pub(crate) has_failed: bool,
 }
 
 /// A span of time that a user marked.
@@ -279,6 +267,11 @@ impl History {
         Some((first, lasts.max()?))
     }
 
+    /// Whether anything runs, or ran when its process was killed.
+    pub fn is_running(&self) -> bool {
+        self.processes.iter().any(|process| process.running.is_some())
+    }
+
     /// Records that could not be written.
     pub fn lost(&self) -> u64 {
         self.processes.iter().map(|process| process.lost).sum()
@@ -429,7 +422,7 @@ impl History {
                 let entry = &mut self.entries[task as usize];
                 (entry.submitted, entry.owner, entry.kind) = (time, process, Some(kind));
                 entry.parent = tail.parent.unwrap_or(NONE);
-                entry.name = if entry.name == NONE { name } else { entry.name };
+                entry.name = if name == UNNAMED { entry.name } else { name };
                 if !waits {
                     self.tried(task, 0).ready = time;
                 }
@@ -448,7 +441,7 @@ impl History {
             }
             Record::Failed { time, code, text, .. } => {
                 let time = at(time);
-                let failed = Failed { time, code, exception: NONE, process, text };
+                let failed = Failed { time, code, exception: UNNAMED, process, text };
                 self.failures.push(failed);
                 let failure = self.failures.len() as u32;
                 let tried = self.tried(task, named.attempt);
@@ -479,12 +472,12 @@ impl History {
                     tried.failure = failure;
                 }
                 let entry = &mut self.entries[task as usize];
-                if name != NONE {
+                // What its submitter calls it counts more.
+                if entry.name == UNNAMED {
                     entry.name = name;
                 }
-                let failed = if failure > 0 { RUN_FAILED } else { 0 };
-                let name = if entry.name == NONE { UNNAMED } else { entry.name };
-                let run = Run { start, duration: end, task, name_and_failed: name | failed };
+                let has_failed = outcome == Outcome::Raised;
+                let run = Run { start, duration: end, task, has_failed };
                 self.processes[process as usize].add_run(run);
             }
             Record::Needs(_) | Record::Parent(_) | Record::Span { .. } => {}
@@ -579,7 +572,7 @@ impl History {
                     unique,
                     submitted: 0,
                     home,
-                    name: NONE,
+                    name: UNNAMED,
                     parent: NONE,
                     owner: NONE,
                     needs: NONE,
@@ -596,7 +589,7 @@ impl History {
 
     fn name_at(&mut self, at: u32, tail: &mut Tail, files: &mut dyn Files) -> io::Result<u32> {
         if at == 0 {
-            return Ok(NONE);
+            return Ok(UNNAMED);
         }
         if let Some(name) = tail.names.get(&at) {
             return Ok(*name);
@@ -614,7 +607,7 @@ impl History {
                     }
                 }
             }
-            None => NONE,
+            None => UNNAMED,
         };
         tail.names.insert(at, name);
         Ok(name)

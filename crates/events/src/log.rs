@@ -110,8 +110,8 @@ impl EventLog {
         needs: impl Iterator<Item = ObjectId>,
     ) {
         let parent = self.running.unwrap_or(TaskId::NIL);
-        if self.parent != parent && self.write(Record::Parent(parent)) {
-            self.parent = parent;
+        if self.parent != parent {
+            self.set_parent(parent);
         }
         let (time, name) = (self.now, self.name(name));
         let recorded =
@@ -120,6 +120,12 @@ impl EventLog {
             for object in needs.take(MOST_NEEDS) {
                 self.write(Record::Needs(object));
             }
+        }
+    }
+
+    fn set_parent(&mut self, parent: TaskId) {
+        if self.write(Record::Parent(parent)) {
+            self.parent = parent;
         }
     }
 
@@ -210,29 +216,38 @@ impl EventLog {
         };
     }
 
-    /// Writes a record about a task; whether there was room.
-    #[inline]
+    /// Writes a record about a task; whether there was room. Always inline, as is what it calls:
+    /// for a record of a known kind little is left of the encoding.
+    #[inline(always)]
     fn about(&mut self, task: TaskId, attempt: u16, record: impl FnOnce(Named) -> Record) -> bool {
         let (unique, actor) = (task.unique(), task.actor());
         let home = match self.home {
             Some((known, home)) if known == actor => home,
-            _ => self.text_of(&actor.0),
+            _ => match self.new_home(actor) {
+                Some(home) => home,
+                None => return false,
+            },
         };
-        if home == 0 {
-            self.lose();
-            return false;
-        }
-        self.home = Some((actor, home));
         self.write(record(Named { home, unique, attempt }))
     }
 
+    #[cold]
+    fn new_home(&mut self, actor: ActorId) -> Option<u32> {
+        let home = self.text_of(&actor.0);
+        if home == 0 {
+            self.lose();
+            return None;
+        }
+        self.home = Some((actor, home));
+        Some(home)
+    }
+
     /// Writes a record; whether there was room.
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, record: Record) -> bool {
         let (bytes, len) = record.encode();
         let slots = len / SLOT;
         if self.used + slots > self.room && !self.make_room(slots) {
-            self.lose();
             return false;
         }
         let Some(chunk) = &self.chunk else { return false };
@@ -278,17 +293,19 @@ impl EventLog {
         })
     }
 
-    /// Sees to it that `slots` more fit; with 0, that there is a chunk.
+    /// Sees to it that `slots` more fit, or loses a record; with 0, that there is a chunk.
     #[cold]
     fn make_room(&mut self, slots: usize) -> bool {
-        if self.now < self.quiet_until {
-            return false;
+        if self.now >= self.quiet_until {
+            match self.make_directory().and_then(|()| self.next_chunk()) {
+                Ok(()) => return true,
+                Err(_) => self.quiet_until = self.now + PATIENCE_NS,
+            }
         }
-        let made = self.make_directory().and_then(|()| self.next_chunk());
-        if made.is_err() {
-            self.quiet_until = self.now + PATIENCE_NS;
+        if slots > 0 {
+            self.lose();
         }
-        made.is_ok() && self.used + slots <= self.room
+        false
     }
 
     /// Only this one: the session's directory may be gone, and must not come back.

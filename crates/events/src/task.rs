@@ -3,7 +3,7 @@
 use oxiray_ids::{ActorId, TaskId};
 
 use crate::format::{Outcome, TaskKind};
-use crate::history::{History, NONE, Process};
+use crate::history::{History, NONE, Process, UNNAMED};
 use crate::texts::TextPlace;
 
 /// How far a task is; the words are Ray's.
@@ -314,7 +314,7 @@ impl<'a> Attempt<'a> {
         Some(Failure {
             time_ns: failed.time,
             code: failed.code,
-            exception: (failed.exception != NONE).then(|| self.history.name(failed.exception)),
+            exception: (failed.exception != UNNAMED).then(|| self.history.name(failed.exception)),
             text: (failed.text != 0).then_some(place),
         })
     }

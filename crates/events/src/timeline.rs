@@ -6,7 +6,7 @@
 
 use oxiray_ids::TaskId;
 
-use crate::history::{History, NONE, Process, Run, UNNAMED};
+use crate::history::{History, Process, Run};
 use crate::task::{State, Task};
 
 /// Which tasks to show.
@@ -127,7 +127,8 @@ fn merge(
         if run.start > to_ns {
             break;
         }
-        if end < from_ns || !names.is_shown(run.name()) {
+        let name = history.entries[run.task as usize].name;
+        if end < from_ns || !names.is_shown(name) {
             continue;
         }
         let begin = run.start.max(from_ns);
@@ -136,12 +137,12 @@ fn merge(
             && is_narrow
             && end.saturating_sub(open.start) <= pixel
         {
-            open.add(run, end, names);
+            open.add(run, name, end, names);
             continue;
         }
         spans.extend(open.take().map(|open| open.close(history, names)));
         let mut new = Open::new(begin);
-        new.add(run, end, names);
+        new.add(run, name, end, names);
         match is_narrow {
             true => open = Some(new),
             false => spans.push(new.close(history, names)),
@@ -169,8 +170,7 @@ impl Open {
         Self { start, end: start, count: 0, has_failed: false, task: 0, names, most: 0 }
     }
 
-    fn add(&mut self, run: &Run, end: u64, names: &mut Names) {
-        let name = run.name();
+    fn add(&mut self, run: &Run, name: u32, end: u64, names: &mut Names) {
         let counts = &mut names.counts;
         if counts[name as usize] == 0 {
             self.names.push(name);
@@ -181,7 +181,7 @@ impl Open {
         }
         self.end = self.end.max(end);
         self.count += 1;
-        self.has_failed |= run.has_failed();
+        self.has_failed |= run.has_failed;
         self.task = run.task;
     }
 
@@ -209,10 +209,7 @@ fn running(
     let running = process.running?;
     let task = Task { history, index: running.task };
     let attempt = task.attempts().find(|attempt| attempt.number() == running.attempt)?;
-    let name = match history.entries[running.task as usize].name {
-        NONE => UNNAMED,
-        name => name,
-    };
+    let name = history.entries[running.task as usize].name;
     // Its record may be here, and the note of its beginning not yet gone.
     if attempt.parts_ns().is_some() || !names.is_shown(name) {
         return None;

@@ -97,6 +97,8 @@ impl Owner {
             .is_some_and(|state| !state.unreferenced && !matches!(state.phase, Phase::Dead(_)));
         if !wanted {
             // The node was told to end it before it heard of it: it must not begin.
+            let reason = "all handles of the actor are gone".to_owned();
+            self.note_ended(key, &ActorEnd { reason, creation_error: Vec::new() }, out);
             self.leave_actor(key);
             self.finish(key, Vec::new(), Vec::new(), out);
             return self.forget_if_done(actor);
@@ -107,6 +109,7 @@ impl Owner {
                 reason: "an argument of its constructor could not be computed".into(),
                 creation_error: failure.data.clone(),
             };
+            self.note_ended(key, &end, out);
             self.leave_actor(key);
             self.finish(key, Vec::new(), Vec::new(), out);
             // Others may have been given a handle, and ask the node about it.
@@ -216,7 +219,7 @@ impl Owner {
             return;
         }
         state.phase = Phase::Pending;
-        let mut lost = Vec::new();
+        let (mut lost, mut again) = (Vec::new(), Vec::new());
         while let Some(key) = state.at_actor.pop_back() {
             let task = &mut self.tasks[key.0 as usize];
             if task.spec.retries == 0 {
@@ -226,7 +229,9 @@ impl Owner {
             task.spec.retries -= i32::from(task.spec.retries > 0);
             task.place = Place::Ready;
             state.queue.push_front(key);
+            again.push(key);
         }
+        again.into_iter().rev().for_each(|key| self.next_attempt(key, out));
         let message = format!("the actor's process died while it had this call: {reason}");
         let failure = Content::failed(FailureCode::ActorUnavailable, message);
         for key in lost.into_iter().rev() {
@@ -243,7 +248,7 @@ impl Owner {
             return;
         }
         let failure = end_failure(&end);
-        state.phase = Phase::Dead(end);
+        state.phase = Phase::Dead(end.clone());
         self.detached.remove(&actor);
         let lost = std::mem::take(&mut state.at_actor);
         let queue = std::mem::take(&mut state.queue);
@@ -251,6 +256,7 @@ impl Owner {
         let tasks = &self.tasks;
         let pushed = |key: &mut TaskKey| tasks[key.0 as usize].place == Place::AtActor;
         if let Some(constructor) = state.constructor.take_if(pushed) {
+            self.note_ended(constructor, &end, out);
             self.finish(constructor, Vec::new(), Vec::new(), out);
         }
         for key in lost {

@@ -5,6 +5,7 @@
 //! - [`task`]: tasks from submission to their one end
 //! - [`lease`]: which worker gets which task, and when to ask for more workers
 //! - [`actor`]: calls to actors, in order
+//! - [`change`]: what happens to tasks on their way, told for the record
 //! - `lineage`: making objects again that were lost with their node
 //! - [`borrow`]: references that cross processes
 //! - [`report`]: what is held, and by what
@@ -22,6 +23,7 @@
 
 pub mod actor;
 pub mod borrow;
+pub mod change;
 pub mod lease;
 mod lineage;
 pub mod object;
@@ -34,6 +36,7 @@ pub mod why;
 mod tests;
 
 pub use actor::ActorEnd;
+pub use change::{Attempt, Change};
 pub use object::{Content, Failure, ObjectKey, SmallBytes};
 pub use owner::{Outbox, Owner};
 pub use task::{Target, TaskKey, TaskSpec};

@@ -175,6 +175,7 @@ impl Owner {
         let place = if missing > 0 { Place::Waiting(missing) } else { Place::Ready };
         let arguments = spec.refs.clone();
         let key = TaskKey(self.tasks.insert(Task { spec, returns, place, attempt: 0 }) as u32);
+        self.next_attempt(key, out);
         if missing == 0 {
             return self.enqueue(key, shape, out);
         }

@@ -9,6 +9,7 @@ use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
 
 use crate::actor::Actor;
+use crate::change::{Attempt, Change};
 use crate::lease::{Duration, Lease, Shape};
 use crate::lineage::Lineage;
 use crate::object::{Object, ObjectKey};
@@ -34,6 +35,8 @@ pub trait Outbox {
     fn take_stored(&mut self, origin: Origin);
     /// An object of the store that belongs to us is not needed any more.
     fn free_stored(&mut self, origin: Origin);
+    /// Something happened to a task that is recorded.
+    fn task_changed(&mut self, attempt: Attempt, change: Change<'_>);
     /// A watched object is complete.
     fn object_ready(&mut self, key: ObjectKey);
     /// Asks the control service to make an actor.

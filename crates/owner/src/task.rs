@@ -6,6 +6,7 @@ use oxiray_ids::{ActorId, FunctionId, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Answer, FailureCode, Outcome, Value};
 use smallvec::SmallVec;
 
+use crate::change::Change;
 use crate::object::{Content, Object, ObjectKey, SmallBytes};
 use crate::owner::{Outbox, Owner};
 
@@ -61,6 +62,10 @@ pub struct TaskSpec {
     /// How often it may be run again; negative: for ever. Of a constructor: how
     /// often the actor may be started again.
     pub retries: i32,
+    /// How often it was tried before.
+    pub attempt: u16,
+    /// Whether what happens to it is recorded.
+    pub recorded: bool,
 }
 
 /// Where a task is (O-2).
@@ -134,7 +139,9 @@ impl Owner {
             return;
         }
         task.place = Place::Ready;
-        match task.spec.target {
+        let target = task.spec.target.clone();
+        self.note(key, Change::Ready, out);
+        match target {
             Target::Function { shape, .. } => self.enqueue(key, shape, out),
             Target::Method { actor } => self.push_calls(actor, out),
             Target::Constructor { .. } => self.construct(key, out),
@@ -206,6 +213,8 @@ impl Owner {
             function,
             name: &task.spec.name,
             num_returns: task.spec.num_returns,
+            attempt: task.spec.attempt,
+            recorded: task.spec.recorded,
             devices,
             args: &task.spec.args,
             values,
@@ -282,6 +291,7 @@ impl Owner {
         }
         task.spec.retries -= i32::from(task.spec.retries > 0);
         self.leave_place(key, place, None);
+        self.next_attempt(key, out);
         self.requeue(key, shape);
         match place {
             Place::Leased(lease) => self.dispatch_to(lease, out),
@@ -305,9 +315,12 @@ impl Owner {
         if !started || task.spec.retries != 0 {
             if started {
                 task.spec.retries -= i32::from(task.spec.retries > 0);
+                self.note_failed(key, failure, out);
+                self.next_attempt(key, out);
             }
             self.requeue(key, shape);
         } else {
+            self.note_failed(key, failure, out);
             self.finish(key, vec![failure.clone()], Vec::new(), out);
         }
     }
@@ -369,6 +382,7 @@ impl Owner {
 
     /// Ends a task that never ran.
     pub(crate) fn fail(&mut self, key: TaskKey, failure: Content, out: &mut impl Outbox) {
+        self.note_failed(key, &failure, out);
         self.finish(key, vec![failure], Vec::new(), out);
     }
 }

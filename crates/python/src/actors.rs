@@ -48,9 +48,17 @@ impl ActorRef {
         PyBytes::new(py, &self.0.actor.0)
     }
 
-    fn method(&self, name: &str, num_returns: u32, max_task_retries: i32) -> ActorCall {
-        let handle = self.0.clone();
-        ActorCall { handle, name: name.into(), num_returns, retries: max_task_retries }
+    /// `label` is what people call it.
+    fn method(
+        &self,
+        name: &str,
+        label: &str,
+        num_returns: u32,
+        retries: i32,
+        recorded: bool,
+    ) -> ActorCall {
+        let (name, label) = (name.into(), label.into());
+        ActorCall { handle: self.0.clone(), name, label, num_returns, retries, recorded }
     }
 
     fn __hash__(&self) -> u64 {
@@ -90,8 +98,10 @@ pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u64) -> PyResul
 pub(crate) struct ActorCall {
     handle: Arc<Handle>,
     name: Arc<str>,
+    label: Arc<str>,
     num_returns: u32,
     retries: i32,
+    recorded: bool,
 }
 
 #[pymethods]
@@ -122,8 +132,10 @@ impl ActorCall {
             nested: std::mem::take(&mut arguments.nested),
             handle: Some(*key),
             retries: self.retries,
+            attempt: 0,
+            recorded: self.recorded,
         };
-        let keys = runtime.submit(spec);
+        let keys = runtime.submit(spec, &self.label);
         call_site::note(py, session, &self.name, keys.iter().copied());
         returned(py, session, id, keys)
     }
@@ -162,7 +174,7 @@ impl ActorRef {
 /// Makes an actor of the class in `payload`. `named` is its name, its namespace
 /// and what others need to know of it; `None` comes back if the name is taken.
 #[pyfunction]
-#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named, strategy, priority))]
+#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named, strategy, priority, recorded))]
 #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
 pub(crate) fn create_actor(
     py: Python<'_>,
@@ -177,6 +189,7 @@ pub(crate) fn create_actor(
     named: Option<(String, String, Vec<u8>)>,
     strategy: Option<Bound<'_, PyDict>>,
     priority: i32,
+    recorded: bool,
 ) -> PyResult<Option<ActorRef>> {
     let session = session::current(py)?;
     let runtime = &session.runtime;
@@ -213,6 +226,8 @@ pub(crate) fn create_actor(
         nested: std::mem::take(&mut arguments.nested),
         handle: None,
         retries: max_restarts,
+        attempt: 0,
+        recorded,
     };
     let key = runtime.create_actor(actor, class_name, placement, held, detached, spec);
     if is_named {

@@ -54,6 +54,20 @@ struct Worker {
     argument_lost: AtomicBool,
 }
 
+/// An exception as others need it.
+struct Described {
+    /// For whoever gets the value.
+    data: Vec<u8>,
+    /// For the record: its name, and its traceback.
+    exception: String,
+    text: String,
+}
+
+fn failed(data: Vec<u8>) -> Content {
+    let (code, message) = (FailureCode::TaskError, String::new());
+    Content::Failed(Arc::new(Failure { code, message, data }))
+}
+
 /// What to do after a task.
 enum Next {
     Go,
@@ -154,6 +168,7 @@ impl Worker {
         } else {
             self.call_function(py, &execution, &task, &mut after)
         };
+        let mut raised = None;
         let (outcome, values) = match result
             .and_then(|result| self.encode(py, execution.giver, task.num_returns, &name, result))
         {
@@ -170,11 +185,14 @@ impl Worker {
                     true => Outcome::Retryable,
                     false => Outcome::Raised,
                 };
-                (outcome, vec![(self.describe(py, &error, &name), Vec::new())])
+                let Described { data, exception, text } = self.describe(py, &error, &name);
+                raised = Some((exception, text));
+                (outcome, vec![(failed(data), Vec::new())])
             }
         };
         drop(task);
-        self.session.runtime.answer(execution, &name, outcome, &values);
+        let raised = raised.as_ref().map(|(exception, text)| (&**exception, &**text));
+        self.session.runtime.answer(execution, &name, outcome, &values, raised);
         after
     }
 
@@ -208,7 +226,7 @@ impl Worker {
             running.name = Some(name.clone());
         }
         let function = loaded.function.bind(py).clone();
-        let result = self.call(py, task, &function);
+        let result = self.call(py, execution, task, &function);
         (name, result)
     }
 
@@ -241,18 +259,21 @@ impl Worker {
             running.function = Some(name.clone());
             running.name = Some(name.clone());
         }
-        let result = self.call(py, task, &method);
+        let result = self.call(py, execution, task, &method);
         (name, result)
     }
 
     fn call<'py>(
         &self,
         py: Python<'py>,
+        execution: &Execution,
         task: &Task<'_>,
         callable: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (args, kwargs) = self.arguments(py, task)?;
+        execution.note_call();
         let result = callable.call(args, kwargs.as_ref());
+        execution.note_return();
         if !self.session.is_ours() {
             // A child that the task forked has come back: the task's answer is its parent's.
             oxiray_sys::process::exit_now(0);
@@ -353,33 +374,26 @@ impl Worker {
         Ok(values)
     }
 
-    fn describe(&self, py: Python<'_>, error: &PyErr, name: &str) -> Content {
-        let data = self.description(py, error, name);
-        Content::Failed(Arc::new(Failure {
-            code: FailureCode::TaskError,
-            message: String::new(),
-            data,
-        }))
-    }
-
-    fn description(&self, py: Python<'_>, error: &PyErr, name: &str) -> Vec<u8> {
+    fn describe(&self, py: Python<'_>, error: &PyErr, name: &str) -> Described {
         let value = error.value(py);
         if let Some(traceback) = error.traceback(py) {
             let _ = value.setattr("__traceback__", traceback);
         }
         let described = self.errors.bind(py).call_method1("describe", (value, name));
-        described.and_then(|described| described.extract()).unwrap_or_default()
+        let (data, exception, text) =
+            described.and_then(|described| described.extract()).unwrap_or_default();
+        Described { data, exception, text }
     }
 
     /// A constructor's error goes by way of the node service, which carries no
     /// large ones: of those, the beginning of the text.
-    fn creation_error(&self, py: Python<'_>, error: &PyErr, name: &str) -> Vec<u8> {
+    fn creation_error(&self, py: Python<'_>, error: &PyErr, name: &str) -> Described {
         const LARGE: usize = 48 * 1024;
-        let mut described = self.description(py, error, name);
-        if described.is_empty() || described.len() > LARGE {
+        let mut described = self.describe(py, error, name);
+        if described.data.is_empty() || described.data.len() > LARGE {
             let text: String = error.to_string().chars().take(4000).collect();
             let cut = PyRuntimeError::new_err(format!("{text} … (the error is too large to send)"));
-            described = self.description(py, &cut, name);
+            described.data = self.describe(py, &cut, name).data;
         }
         described
     }
@@ -432,7 +446,7 @@ impl Worker {
                             arguments were too large to be kept (100 KB)";
                 let error = pyo3::exceptions::PyRuntimeError::new_err(text);
                 let described = self.creation_error(py, &error, &start.class_name);
-                runtime.actor_created(actor, described);
+                runtime.actor_created(actor, described.data);
                 return Next::Exit(text.into());
             }
             return Next::Exit("the constructor's arguments are damaged".into());
@@ -457,7 +471,7 @@ impl Worker {
                 runtime.keep_constructor(actor, &execution, &payload);
             }
             let class = self.hooks.bind(py).call_method1("load_class", (&*payload,))?;
-            self.call(py, &task, &class)
+            self.call(py, &execution, &task, &class)
         });
         drop(task);
         match built {
@@ -465,18 +479,20 @@ impl Worker {
                 let methods = HashMap::default();
                 self.actor = Some(Actor { instance: instance.unbind(), class_name, methods });
                 // The creator hears first that its arguments are free.
-                runtime.answer(execution, &name, Outcome::Done, &[]);
+                runtime.answer(execution, &name, Outcome::Done, &[], None);
                 runtime.actor_created(actor, Vec::new());
                 Next::Go
             }
             Err(error) => {
                 if let Some(reason) = self.exit_reason(py, &error) {
-                    runtime.answer(execution, &name, Outcome::Raised, &[]);
+                    let raised = Some(("SystemExit", reason));
+                    runtime.answer(execution, &name, Outcome::Raised, &[], raised);
                     return Next::Exit(format!("{reason} in its constructor"));
                 }
-                let described = self.creation_error(py, &error, &name);
-                runtime.answer(execution, &name, Outcome::Raised, &[]);
-                runtime.actor_created(actor, described);
+                let Described { data, exception, text } = self.creation_error(py, &error, &name);
+                let raised = Some((&*exception, &*text));
+                runtime.answer(execution, &name, Outcome::Raised, &[], raised);
+                runtime.actor_created(actor, data);
                 Next::Exit("its constructor raised an exception".into())
             }
         }

@@ -1,11 +1,9 @@
 //! Questions about the cluster and this process.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use oxiray_wire::cluster::{Kv, KvVerb, NodeInfo};
 use oxiray_wire::control::{Amount, UNIT};
-use oxiray_worker::events::read_session;
 use parking_lot::RwLock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -194,20 +192,6 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 pub(crate) fn current_name() -> String {
     let running = RUNNING.read();
     running.class.as_deref().or(running.name.as_deref()).unwrap_or("").to_owned()
-}
-
-type EventTuple = (String, u32, u64, u64, String);
-
-/// Every finished task of the session: name, pid, start, duration, task.
-#[pyfunction]
-pub(crate) fn timeline(py: Python<'_>) -> PyResult<Vec<EventTuple>> {
-    let session = session::current(py)?;
-    let directory = session.runtime.identity.session_dir.clone();
-    let events = py.detach(|| read_session(Path::new(&directory)))?;
-    let tuple = |event: oxiray_worker::events::Event| {
-        (event.name, event.pid, event.start_ns, event.duration_ns, event.task.to_string())
-    };
-    Ok(events.into_iter().map(tuple).collect())
 }
 
 /// How many objects and tasks this process keeps track of.

@@ -11,6 +11,7 @@
 //! - [`call_site`]: where references were created
 //! - [`execute`]: the main loop of a worker
 //! - [`inspect`]: questions about the cluster and this process
+//! - [`timeline`]: the timeline of the session
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,7 @@ mod objects;
 mod refs;
 mod session;
 mod submit;
+mod timeline;
 mod values;
 
 #[pymodule]
@@ -61,7 +63,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(inspect::key_value, module)?,
         wrap_pyfunction!(inspect::context, module)?,
         wrap_pyfunction!(inspect::current_name, module)?,
-        wrap_pyfunction!(inspect::timeline, module)?,
+        wrap_pyfunction!(timeline::timeline, module)?,
+        wrap_pyfunction!(timeline::timeline_view, module)?,
+        wrap_pyfunction!(timeline::write_timeline, module)?,
+        wrap_pyfunction!(timeline::record_span, module)?,
         wrap_pyfunction!(inspect::counts, module)?,
     ];
     functions.into_iter().try_for_each(|function| module.add_function(function))

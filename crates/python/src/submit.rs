@@ -170,6 +170,7 @@ pub(crate) struct RemoteCall {
     num_returns: u32,
     shape: Shape,
     max_retries: i32,
+    recorded: bool,
     /// Positional arguments it takes at least and at most, if that is known.
     arity: Option<(usize, Option<usize>)>,
     /// Raises what a wrong call of the function itself would; asked in case of doubt.
@@ -212,7 +213,7 @@ impl RemoteCall {
 #[pymethods]
 impl RemoteCall {
     #[new]
-    #[pyo3(signature = (make_payload, name, num_returns, resources, max_retries, arity, bind, *, strategy, priority))]
+    #[pyo3(signature = (make_payload, name, num_returns, resources, max_retries, arity, bind, *, strategy, priority, recorded))]
     #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
     fn new(
         make_payload: Py<PyAny>,
@@ -224,6 +225,7 @@ impl RemoteCall {
         bind: Py<PyAny>,
         strategy: Option<Bound<'_, PyDict>>,
         priority: i32,
+        recorded: bool,
     ) -> PyResult<Self> {
         Ok(Self {
             make_payload,
@@ -231,6 +233,7 @@ impl RemoteCall {
             num_returns,
             shape: session::shape(resources, strategy.as_ref(), priority)?,
             max_retries,
+            recorded,
             arity,
             bind,
             known: Mutex::new(None),
@@ -259,8 +262,10 @@ impl RemoteCall {
             nested: std::mem::take(&mut arguments.nested),
             handle: None,
             retries: self.max_retries,
+            attempt: 0,
+            recorded: self.recorded,
         };
-        let keys = session.runtime.submit(spec);
+        let keys = session.runtime.submit(spec, &self.name);
         call_site::note(py, &session, &self.name, keys.iter().copied());
         returned(py, &session, id, keys)
     }

@@ -8,7 +8,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
-use rustix::param::page_size;
+
+/// Bytes of a page. By the C library: tools such as valgrind hide the auxiliary vector, where it
+/// could be read without.
+fn page_size() -> usize {
+    // SAFETY: asks for a constant.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
 
 /// Makes an anonymous memory file of `len` zero bytes.
 pub fn memory_file(name: &str, len: usize) -> io::Result<OwnedFd> {
@@ -73,6 +79,7 @@ impl Mapping {
         self.len == 0
     }
 
+    #[inline]
     fn check(&self, offset: usize, len: usize, align: usize) -> *mut u8 {
         assert!(
             offset.checked_add(len).is_some_and(|end| end <= self.len)
@@ -90,6 +97,7 @@ impl Mapping {
     }
 
     /// The double word at `offset`, shared with other processes.
+    #[inline]
     pub fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: in bounds, aligned, mapped as long as `self`; all access is atomic.
         unsafe { AtomicU64::from_ptr(self.check(offset, 8, 8).cast()) }
@@ -97,6 +105,7 @@ impl Mapping {
 
     /// Copies `bytes` to `offset`. The caller's protocol says that nobody else
     /// uses that range now.
+    #[inline]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         let target = self.check(offset, bytes.len(), 1);
         // SAFETY: in bounds; a mapping never overlaps a Rust slice of other memory.

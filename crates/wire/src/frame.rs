@@ -125,6 +125,10 @@ pub struct Task<'a> {
     pub name: &'a str,
     /// How many values it returns.
     pub num_returns: u32,
+    /// How often it was tried before.
+    pub attempt: u16,
+    /// Whether what happens to it is recorded.
+    pub recorded: bool,
     /// Devices given to it.
     pub devices: Vec<u32>,
     /// Serialised arguments, with places for `values`.
@@ -333,6 +337,8 @@ impl<'a> Task<'a> {
         writer.raw(&self.id.0);
         writer.raw(&self.function.0);
         writer.u32(self.num_returns);
+        writer.u32(u32::from(self.attempt));
+        writer.u8(self.recorded.into());
         writer.text(self.name);
         writer.count(self.devices.len());
         self.devices.iter().for_each(|device| writer.u32(*device));
@@ -349,6 +355,8 @@ impl<'a> Task<'a> {
             id: TaskId(reader.array()?),
             function: FunctionId(reader.array()?),
             num_returns: reader.u32()?,
+            attempt: reader.u32()? as u16,
+            recorded: reader.u8()? != 0,
             name: reader.text()?,
             devices: reader.list(4, Reader::u32)?,
             args: reader.bytes()?,

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use oxiray_channel::Bells;
+use oxiray_events::{EventLog, Role};
 use oxiray_ids::{JobId, NodeId, ProcessId};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
@@ -21,7 +22,6 @@ use oxiray_wire::control::{
 use prost::Message;
 
 use crate::control;
-use crate::events::EventLog;
 use crate::executor::Executor;
 use crate::io::Io;
 use crate::pump;
@@ -208,14 +208,15 @@ fn build(
         registered.bell,
         socket.try_clone()?,
     )?;
-    let executor = Executor::new(EventLog::new(Path::new(&identity.session_dir)), has_job);
+    let role = if is_driver { Role::Driver } else { Role::Worker };
+    let events = EventLog::new(Path::new(&identity.session_dir), identity.process, role);
     Ok(Runtime::new(
-        Io::new(socket, gateway, identity.process, bells, bell.clone(), store.clone()),
+        Io::new(socket, gateway, identity.process, bells, bell.clone(), store.clone(), events),
         bell,
         store,
         identity,
         job,
-        executor,
+        Executor::new(has_job),
     ))
 }
 

@@ -130,7 +130,7 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
         }
         body => {
             let state = &mut *runtime.lock();
-            state.owner.set_now(monotonic_ns());
+            state.set_now(monotonic_ns());
             change_state(state, body, fds);
             state.collect_watched();
             state.io.wake_peers();

@@ -1,16 +1,18 @@
 //! Tasks that others pushed to this process.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::thread::ThreadId;
 
+use oxiray_events::{EventLog, Ran};
 use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
 use oxiray_owner::{ObjectKey, Outbox};
-use oxiray_sys::clock::{monotonic_ns, wall_ns};
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb};
 use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
-use oxiray_wire::frame::{Answer, Frame, Outcome, Task, Value};
+use oxiray_wire::frame::{self, Answer, Frame, Outcome, Task, Value};
 
-use crate::events::EventLog;
 use crate::runtime::{Runtime, State, Waited};
 
 /// Answers are told at least this often while more work waits.
@@ -49,12 +51,56 @@ pub struct Execution {
     held: Vec<ObjectKey>,
     token: u64,
     started: u64,
-    started_wall: u64,
+    /// When its function was called and when that returned; 0: not yet.
+    called: Cell<u64>,
+    returned: Cell<u64>,
     /// The task.
     pub id: TaskId,
+    attempt: u16,
+    recorded: bool,
 }
 
 impl Execution {
+    /// Its arguments are there, and its function is about to be called.
+    pub fn note_call(&self) {
+        if self.recorded {
+            self.called.set(monotonic_ns());
+        }
+    }
+
+    /// Its function returned, or raised.
+    pub fn note_return(&self) {
+        if self.recorded {
+            self.returned.set(monotonic_ns());
+        }
+    }
+
+    /// Notes how it ran, if that is recorded.
+    fn record(
+        &self,
+        events: &mut EventLog,
+        name: &Arc<str>,
+        now: u64,
+        error: Option<(&str, &str)>,
+    ) {
+        if !self.recorded {
+            return events.end();
+        }
+        // One that failed on the way to its function has spent all its time there.
+        let called = if self.called.get() == 0 { now } else { self.called.get() };
+        let returned = if self.returned.get() == 0 { now } else { self.returned.get() };
+        events.ran(&Ran {
+            task: self.id,
+            attempt: self.attempt,
+            name,
+            start: self.started,
+            fetch: called.saturating_sub(self.started),
+            execute: returned.saturating_sub(called),
+            store: now.saturating_sub(returned),
+            error,
+        });
+    }
+
     /// The task's frame.
     pub fn task(&self) -> Task<'_> {
         match Frame::decode(&self.bytes) {
@@ -91,12 +137,10 @@ pub struct Executor {
     told: u64,
     /// Whose task was answered last.
     answered: Option<ProcessId>,
-    /// What ran.
-    pub events: EventLog,
 }
 
 impl Executor {
-    pub(crate) fn new(events: EventLog, has_job: bool) -> Self {
+    pub(crate) fn new(has_job: bool) -> Self {
         Self {
             queue: VecDeque::new(),
             running: None,
@@ -112,7 +156,6 @@ impl Executor {
             unreferenced: false,
             told: 0,
             answered: None,
-            events,
         }
     }
 
@@ -260,19 +303,21 @@ impl Runtime {
         }
     }
 
-    /// Answers a task. `contained` are the references inside each value.
+    /// Answers a task. `contained` are the references inside each value; `error` is the name
+    /// and the text of what it raised.
     pub fn answer(
         &self,
         execution: Execution,
-        name: &str,
+        name: &Arc<str>,
         outcome: Outcome,
         values: &[(oxiray_owner::Content, Vec<ObjectKey>)],
+        error: Option<(&str, &str)>,
     ) {
         let state = &mut *self.lock();
         let now = monotonic_ns();
         let ran_ns = now.saturating_sub(execution.started);
-        let Execution { giver, held, token, id, started_wall, .. } = execution;
-        state.executor.events.record(name, id, started_wall, ran_ns);
+        execution.record(&mut state.io.events, name, now, error);
+        let Execution { giver, held, token, .. } = execution;
         state.executor.running = None;
         state.executor.answered = Some(giver);
         let retained: Vec<ObjectId> = state.owner.end_task(giver, token, held, &mut state.io);
@@ -409,18 +454,26 @@ fn begin(state: &mut State, queued: Queued) -> Option<Execution> {
     let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else {
         return None;
     };
-    let (token, id) = (task.token, task.id);
+    let frame::Task { token, id, attempt, recorded, .. } = task;
     let contained = task.values.iter().flat_map(|value| value.contained.iter());
     let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
     let held = state.owner.begin_task(names.into_iter());
     state.executor.running = Some(queued.peer);
+    let started = monotonic_ns();
+    match recorded {
+        true => state.io.events.begin(id, attempt, started),
+        false => state.io.events.begin_unrecorded(id),
+    }
     Some(Execution {
         giver: queued.peer,
         bytes: queued.bytes,
         held,
         token,
-        started: monotonic_ns(),
-        started_wall: wall_ns(),
+        started,
+        called: Cell::new(0),
+        returned: Cell::new(0),
         id,
+        attempt,
+        recorded,
     })
 }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
+use oxiray_events::EventLog;
 use oxiray_ids::{ActorId, Origin, ProcessId};
-use oxiray_owner::{ObjectKey, Outbox};
+use oxiray_owner::{Attempt, Change, ObjectKey, Outbox};
 use oxiray_sys::{cpu, packet};
 use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
 use oxiray_wire::frame::{self, Frame, LAST_PIECE, PIECE};
@@ -99,6 +100,8 @@ pub struct Io {
     pub(crate) placements: HashMap<ActorId, control::CreateActor, RandomState>,
     /// Actors of ours that have names.
     pub(crate) named: HashSet<ActorId, RandomState>,
+    /// What happens to tasks here.
+    pub events: EventLog,
 }
 
 impl Io {
@@ -109,6 +112,7 @@ impl Io {
         bells: Bells,
         bell: Bell,
         store: Arc<Store>,
+        events: EventLog,
     ) -> Self {
         Self {
             control,
@@ -117,6 +121,7 @@ impl Io {
             bell,
             process,
             store,
+            events,
             loopback: Inbox::default(),
             peers: HashMap::default(),
             by_bit: HashMap::default(),
@@ -356,6 +361,9 @@ impl Outbox for Io {
             task.number = link.offer();
         }
         let number = task.number;
+        if task.recorded {
+            self.events.sent(task.id, task.attempt, peer);
+        }
         self.scratch.clear();
         Frame::Task(task).encode(&mut self.scratch);
         self.send_scratch(peer);
@@ -412,6 +420,17 @@ impl Outbox for Io {
             self.freed_elsewhere.entry(node).or_default().push(key.0);
         } else if self.store.free(key) {
             self.freed.push(key.0);
+        }
+    }
+
+    fn task_changed(&mut self, attempt: Attempt, change: Change<'_>) {
+        let Attempt { task, number } = attempt;
+        match change {
+            Change::Ready => self.events.ready(task, number),
+            Change::Retried => self.events.retried(task, number),
+            Change::Failed { code, message } => {
+                self.events.failed(task, number, code as u8, message);
+            }
         }
     }
 

@@ -11,12 +11,10 @@
 //! - [`executor`]: tasks that others pushed to this process
 //! - `report`: what this process holds, told to whoever asks
 //! - [`store`], `copy`: the shared-memory store, as this process sees it
-//! - [`events`]: what ran when, for the timeline
 
 pub mod connect;
 pub mod control;
 mod copy;
-pub mod events;
 pub mod executor;
 pub mod io;
 pub mod logs;

@@ -64,7 +64,7 @@ pub(crate) fn run(runtime: &Arc<Runtime>) {
         let next = {
             let state = &mut *runtime.lock();
             runtime.drain(state, 0);
-            state.owner.set_now(monotonic_ns());
+            state.set_now(monotonic_ns());
             let next = state.owner.on_tick(&mut state.io);
             state.collect_watched();
             state.io.wake_peers();

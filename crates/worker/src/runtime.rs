@@ -11,8 +11,9 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use oxiray_channel::Bell;
+use oxiray_events::TaskKind;
 use oxiray_ids::{ActorId, FunctionId, JobId, NodeId, ObjectId, PUT_INDEX, ProcessId, TaskId};
-use oxiray_owner::{Content, ObjectKey, Owner, TaskSpec};
+use oxiray_owner::{Content, ObjectKey, Owner, Target, TaskSpec};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
@@ -122,6 +123,28 @@ pub struct Runtime {
 }
 
 impl State {
+    /// The time, for whatever happens next.
+    pub(crate) fn set_now(&mut self, now: u64) {
+        self.owner.set_now(now);
+        self.io.events.set_now(now);
+    }
+
+    /// Takes a task that people call `label`: its returns.
+    fn submit(&mut self, spec: TaskSpec, label: &Arc<str>) -> SmallVec<[ObjectKey; 1]> {
+        let Self { owner, io, .. } = self;
+        if spec.recorded {
+            let kind = match spec.target {
+                Target::Function { .. } => TaskKind::Function,
+                Target::Method { .. } => TaskKind::Method,
+                Target::Constructor { .. } => TaskKind::Constructor,
+            };
+            let waits = spec.refs.iter().any(|key| owner.content(*key).is_none());
+            let needs = spec.refs.iter().map(|key| owner.id_of(*key));
+            io.events.submitted(spec.id, kind, label, waits, needs);
+        }
+        owner.submit(spec, io)
+    }
+
     /// Reads and handles every frame that has come; whether there was any.
     fn drain(&mut self, bell: &Bell) -> bool {
         if !self.io.loopback.is_empty() {
@@ -158,7 +181,7 @@ impl State {
         if inbox.is_empty() {
             return;
         }
-        self.owner.set_now(monotonic_ns());
+        self.set_now(monotonic_ns());
         for (peer, bytes) in inbox.iter() {
             if let Some(number) = task_number(bytes) {
                 self.executor.push(peer, number, bytes);
@@ -319,16 +342,16 @@ impl Runtime {
         number
     }
 
-    /// Submits a task or call.
-    pub fn submit(&self, spec: TaskSpec) -> SmallVec<[ObjectKey; 1]> {
+    /// Submits a task or call, which people call `label`.
+    pub fn submit(&self, spec: TaskSpec, label: &Arc<str>) -> SmallVec<[ObjectKey; 1]> {
         let now = monotonic_ns();
         let state = &mut *self.lock();
         // Answers that came meanwhile make room for what is submitted now.
         self.drain(state, 0);
-        state.owner.set_now(now);
+        state.set_now(now);
         state.turns.submitted();
         state.io.take_turns(state.turns.are_taken());
-        let returns = state.owner.submit(spec, &mut state.io);
+        let returns = state.submit(spec, label);
         self.after_submit(state, now);
         returns
     }
@@ -402,8 +425,8 @@ impl Runtime {
             detached,
         };
         state.io.placements.insert(actor, message);
-        state.owner.set_now(monotonic_ns());
-        state.owner.submit(spec, &mut state.io);
+        state.set_now(monotonic_ns());
+        state.submit(spec, &format!("{class_name}.__init__").into());
         state.io.wake_peers();
         handle
     }

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use oxiray_cli::commands::{start, stop, token};
-use oxiray_cli::{memory, status, why};
+use oxiray_cli::{memory, status, timeline, why};
 
 /// Oxiray: Ray Core's Python API on a Rust engine.
 #[derive(Parser)]
@@ -24,6 +24,8 @@ enum Command {
     Memory(memory::Options),
     /// Explain why a task is not done.
     Why(why::Options),
+    /// Write what ran when to a file for Perfetto or chrome://tracing.
+    Timeline(timeline::Options),
     /// Show the token by which other machines join the cluster of this one, or change it.
     Token(token::Options),
 }
@@ -35,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Command::Status(options) => status::run(&options),
         Command::Memory(options) => memory::run(&options),
         Command::Why(options) => why::run(&options),
+        Command::Timeline(options) => timeline::run(&options),
         Command::Token(options) => token::run(&options),
     }
 }

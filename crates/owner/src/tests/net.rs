@@ -8,6 +8,7 @@ use oxiray_wire::frame::{self, Frame};
 use super::node::Node;
 use crate::object::ObjectKey;
 use crate::owner::Outbox;
+use crate::{Attempt, Change};
 
 /// Everything between processes.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(super) struct Net {
     /// Whose failure a task's returns may be.
     pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
+    /// The newest attempt of a task that was tried again.
+    pub(super) attempts: BTreeMap<TaskId, u16>,
     /// The last call that a caller pushed to an actor.
     pub(super) pushed: BTreeMap<(u64, ActorId), u64>,
 }
@@ -86,6 +89,13 @@ impl Outbox for Side<'_> {
     fn free_stored(&mut self, origin: Origin) {
         let freed = self.net.extents.insert(origin.key.0, true);
         assert_eq!(freed, Some(false), "{origin:?} is freed once");
+    }
+
+    fn task_changed(&mut self, attempt: Attempt, change: Change<'_>) {
+        if change == Change::Retried {
+            let last = self.net.attempts.insert(attempt.task, attempt.number);
+            assert!(last < Some(attempt.number), "attempt {} after {last:?}", attempt.number);
+        }
     }
 
     fn object_ready(&mut self, key: ObjectKey) {

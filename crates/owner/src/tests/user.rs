@@ -61,6 +61,8 @@ impl Process {
             nested: self.counted(&order.nested, true).into(),
             handle: None,
             retries: order.retries,
+            attempt: 0,
+            recorded: true,
         }
     }
 

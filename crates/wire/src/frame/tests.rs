@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn tasks_and_answers_go_both_ways(
         token: u64, number: u64, id: [u8; 24], function: [u8; 16], name: String,
-        num_returns: u32, devices: Vec<u32>, args: Vec<u8>,
+        num_returns: u32, attempt: u16, recorded: bool, devices: Vec<u32>, args: Vec<u8>,
         bodies in prop::collection::vec((body(), names()), 0..4),
         nested in names(), retained in prop::collection::vec(object_id(), 0..4),
     ) {
@@ -75,7 +75,7 @@ proptest! {
             .collect();
         round_trip(Frame::Task(Task {
             token, number, id: TaskId(id), function: FunctionId(function), name: &name,
-            num_returns, devices, args: &args, values: values.clone(), nested,
+            num_returns, attempt, recorded, devices, args: &args, values: values.clone(), nested,
         }));
         round_trip(Frame::Answer(Answer {
             token, outcome: Outcome::Retryable, ran_ns: number, values, retained,

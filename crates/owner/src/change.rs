@@ -1,0 +1,68 @@
+//! What happens to tasks on their way, told for the record.
+
+use oxiray_ids::TaskId;
+use oxiray_wire::frame::FailureCode;
+
+use crate::actor::ActorEnd;
+use crate::object::Content;
+use crate::owner::{Outbox, Owner};
+use crate::task::TaskKey;
+
+/// What happened to a task. That it was pushed is said by the push itself, and how it ran by its
+/// worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change<'a> {
+    /// The arguments that it waited for are there.
+    Ready,
+    /// It is to be tried again; the attempt that is named is the new one.
+    Retried,
+    /// This attempt came to nothing.
+    Failed {
+        /// What kind of failure.
+        code: FailureCode,
+        /// In words.
+        message: &'a str,
+    },
+}
+
+/// An attempt of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    /// The task.
+    pub task: TaskId,
+    /// How often it was tried before.
+    pub number: u16,
+}
+
+impl Owner {
+    pub(crate) fn note(&self, key: TaskKey, change: Change<'_>, out: &mut impl Outbox) {
+        let spec = &self.tasks[key.0 as usize].spec;
+        if spec.recorded {
+            out.task_changed(Attempt { task: spec.id, number: spec.attempt }, change);
+        }
+    }
+
+    pub(crate) fn note_failed(&self, key: TaskKey, failure: &Content, out: &mut impl Outbox) {
+        if let Content::Failed(failure) = failure {
+            let message = match (&failure.message, failure.code) {
+                (message, FailureCode::TaskError) if message.is_empty() => {
+                    "an argument could not be computed: the task that was to return it failed"
+                }
+                (message, _) => message,
+            };
+            self.note(key, Change::Failed { code: failure.code, message }, out);
+        }
+    }
+
+    pub(crate) fn note_ended(&self, key: TaskKey, end: &ActorEnd, out: &mut impl Outbox) {
+        let code = FailureCode::ActorDied;
+        self.note(key, Change::Failed { code, message: &end.reason }, out);
+    }
+
+    /// What follows is another attempt.
+    pub(crate) fn next_attempt(&mut self, key: TaskKey, out: &mut impl Outbox) {
+        let spec = &mut self.tasks[key.0 as usize].spec;
+        spec.attempt = spec.attempt.saturating_add(1);
+        self.note(key, Change::Retried, out);
+    }
+}
