@@ -2,6 +2,7 @@
 // The server keeps nothing for it. Pure: samples come in with their time.
 import { progressOf } from "./progress";
 import type { Cluster } from "./rows";
+import { mean, sum } from "./sums";
 
 export const KEPT_SECONDS = 600;
 /** Counts come at most once a second and not on the second: a rate is taken over some of them. */
@@ -47,14 +48,4 @@ export function rates(samples: readonly Sample[]): (number | null)[] {
     const passed = sample.time - before.time;
     return passed > 0 ? Math.max(0, (sample.ended - before.ended) / passed) : null;
   });
-}
-
-function mean(values: (number | null)[]): number | null {
-  const total = sum(values);
-  return total === null ? null : total / values.filter((value) => value !== null).length;
-}
-
-function sum(values: (number | null)[]): number | null {
-  const known = values.filter((value) => value != null);
-  return known.length ? known.reduce((a, b) => a + b, 0) : null;
 }

@@ -1,18 +1,17 @@
 // The start page: is it well, what is it doing, and what failed last.
+import { ago, amount, bytes, count, duration, plural } from "../format";
+import { cluster } from "../live";
+import { useLoad } from "../load";
 import { Card } from "../parts/card";
-import { Chart } from "../parts/chart";
+import { ClusterCharts } from "../parts/cluster-charts";
+import { NodeCard } from "../parts/node-card";
 import { Empty } from "../parts/notice";
 import { Legend, Meter, ProgressBar } from "../parts/progress";
-import { Id } from "../parts/id";
-import { State } from "../parts/state";
-import { ago, amount, bytes, count, duration, plural, shortCount } from "../format";
-import { cluster, samples } from "../live";
-import { useLoad } from "../load";
 import { progressOf } from "../progress";
 import { link } from "../router";
 import type { Cluster, ClusterNode, Page, Task } from "../rows";
-import { rates } from "../samples";
 import { useStore } from "../store";
+import { sum } from "../sums";
 
 export function ClusterPage() {
   const now = useStore(cluster);
@@ -30,7 +29,7 @@ export function ClusterPage() {
       </div>
       <Tiles now={now} />
       <Waiting sentences={now.waiting ?? []} />
-      <Charts now={now} />
+      <ClusterCharts now={now} />
       <RecentFailures failed={progressOf(now.tasks).failed} />
       <Nodes nodes={now.nodes} />
       <p class="versions">
@@ -49,8 +48,8 @@ export function ClusterPage() {
 function Tiles({ now }: { now: Cluster }) {
   const tasks = progressOf(now.tasks);
   const alive = now.nodes.filter((node) => node.state === "ALIVE");
-  const memory = total(alive.map((node) => node.memory_total));
-  const used = total(alive.map((node) => node.memory_used));
+  const memory = sum(alive.map((node) => node.memory_total));
+  const used = sum(alive.map((node) => node.memory_used));
   const cpus = now.resources_total["CPU"] ?? 0;
   const busy = cpus - (now.resources_available["CPU"] ?? cpus);
   return (
@@ -138,59 +137,6 @@ function Waiting({ sentences }: { sentences: string[] }) {
   );
 }
 
-/** Round numbers of bytes are powers of two. */
-const BYTE_STEPS = Array.from({ length: 45 }, (_, i) => 2 ** i);
-
-function Charts({ now }: { now: Cluster }) {
-  const kept = useStore(samples);
-  const times = kept.map((sample) => sample.time);
-  const span = 60;
-  const memory = total(now.nodes.map((node) => node.memory_total)) ?? 1;
-  return (
-    <div class="charts">
-      <Chart
-        title="Tasks per second"
-        times={times}
-        lines={[{ label: "ended", colour: "--accent", values: rates(kept) }]}
-        format={shortCount}
-        atLeast={5}
-        span={span}
-      />
-      <Chart
-        title="Tasks now"
-        times={times}
-        lines={[
-          { label: "running", colour: "--running", values: kept.map((sample) => sample.running) },
-          { label: "waiting", colour: "--pending", values: kept.map((sample) => sample.pending) },
-        ]}
-        format={shortCount}
-        atLeast={5}
-        span={span}
-      />
-      <Chart
-        title="CPU of the machines"
-        times={times}
-        lines={[{ label: "CPU", colour: "--accent", values: kept.map((sample) => sample.cpu) }]}
-        format={(value) => `${Math.round(value)} %`}
-        atLeast={100}
-        span={span}
-      />
-      <Chart
-        title="Memory"
-        times={times}
-        lines={[
-          { label: "machines", colour: "--accent", values: kept.map((sample) => sample.memory) },
-          { label: "store", colour: "--done", values: kept.map((sample) => sample.store) },
-        ]}
-        format={bytes}
-        atLeast={memory}
-        steps={BYTE_STEPS}
-        span={span}
-      />
-    </div>
-  );
-}
-
 function RecentFailures({ failed }: { failed: number }) {
   const { data } = useLoad<Page<Task>>(
     failed > 0 ? "tasks?filter=state=FAILED&limit=5&sort=-end_time_ms" : null,
@@ -228,71 +174,6 @@ function Nodes({ nodes }: { nodes: ClusterNode[] }) {
   );
 }
 
-function NodeCard({ node }: { node: ClusterNode }) {
-  const cpus = node.resources_total["CPU"] ?? 0;
-  const busy = cpus - (node.resources_available["CPU"] ?? cpus);
-  const alive = node.state === "ALIVE";
-  return (
-    <article class={`card node${alive ? "" : " gone"}`} aria-label={node.node_name ?? node.node_id}>
-      <header>
-        <h3>
-          {node.node_name ?? node.node_ip ?? `Node ${node.node_number}`}
-          {node.is_head_node && <span class="tag">head</span>}
-        </h3>
-        <State state={node.state} />
-      </header>
-      <p class="sub">
-        {node.node_ip} · <Id id={node.node_id} /> · {plural(node.workers ?? 0, "worker")}
-      </p>
-      {node.state_message && <p>{node.state_message}</p>}
-      {alive && (
-        <>
-          <Meter
-            label="CPUs claimed"
-            used={busy}
-            total={cpus}
-            text={`${amount(busy)} of ${amount(cpus)}`}
-          />
-          <Meter
-            label="CPU"
-            used={node.cpu_percent}
-            total={100}
-            text={node.cpu_percent === null ? "–" : `${Math.round(node.cpu_percent)} %`}
-          />
-          <Meter
-            label="Memory"
-            used={node.memory_used}
-            total={node.memory_total}
-            text={`${bytes(node.memory_used)} of ${bytes(node.memory_total)}`}
-          />
-          <Meter
-            label={`Store, ${plural(node.store_objects ?? 0, "object")}`}
-            used={node.store_used}
-            total={node.store_size}
-            text={`${bytes(node.store_used)} of ${bytes(node.store_size)}`}
-          />
-          {!!node.spilled_bytes && <p class="sub">{bytes(node.spilled_bytes)} on disk</p>}
-          {node.waiting?.map((sentence) => (
-            <p class="sub" key={sentence}>
-              {sentence}
-            </p>
-          ))}
-        </>
-      )}
-      <p class="links">
-        <a href={link(["workers"], { q: `node_id=${node.node_id}` })}>Workers</a>
-        <a href={link(["tasks"], { q: `node_id=${node.node_id}` })}>Tasks</a>
-        <a href={link(["logs"], { node: node.node_id })}>Logs</a>
-      </p>
-    </article>
-  );
-}
-
 function share(part: number | null, whole: number | null): string {
   return part === null || !whole ? "–" : `${Math.round((part / whole) * 100)} %`;
-}
-
-function total(values: (number | null)[]): number | null {
-  const known = values.filter((value) => value != null);
-  return known.length ? known.reduce((a, b) => a + b, 0) : null;
 }

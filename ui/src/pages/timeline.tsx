@@ -1,17 +1,19 @@
 // The timeline: every task as a span on the lane of its process.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { url } from "../api";
+import { plural } from "../format";
 import { changes, cluster } from "../live";
 import { Icon, type IconName } from "../parts/icons";
 import { Empty, Failure } from "../parts/notice";
 import { SearchBox } from "../parts/search-box";
 import { go, link, type Route } from "../router";
 import { useStore } from "../store";
-import { drawn, TimelineChart } from "../timeline/chart";
+import { TimelineChart } from "../timeline/chart";
 import { pan, spanOf, zoom } from "../timeline/geometry";
 import { Minimap } from "../timeline/minimap";
 import { TimelineModel } from "../timeline/model";
 import { Selected } from "../timeline/selected";
+import { counted } from "../timeline/spans";
 
 /** While things change, the overview is loaded again this often. */
 const REFRESH_MS = 2000;
@@ -133,6 +135,16 @@ function act(model: TimelineModel, key: string, target: HTMLElement): boolean {
   return true;
 }
 
+/** The view must rest for so long before what is in it is counted. */
+const COUNT_MS = 250;
+
+function inView(model: TimelineModel): string {
+  const data = model.detail.get() ?? model.overview.get();
+  if (!data) return "";
+  const { tasks, spans } = counted(data, model.view.get().from, model.view.get().to);
+  return `${plural(tasks, "task")} in view, drawn as ${plural(spans, "span")}`;
+}
+
 /** How much is in view. It is counted when the view rests, not in every frame. */
 function Drawn({ model }: { model: TimelineModel }) {
   const [text, setText] = useState("");
@@ -140,7 +152,7 @@ function Drawn({ model }: { model: TimelineModel }) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const soon = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => setText(drawn(model)), 250);
+      timer = setTimeout(() => setText(inView(model)), COUNT_MS);
     };
     const undo = [model.view, model.detail, model.overview].map((store) => store.subscribe(soon));
     return () => {

@@ -4,8 +4,8 @@ import { duration } from "../format";
 import { useStore } from "../store";
 import { theme } from "../theme";
 import { pan, spanOf, toMoment, toX } from "./geometry";
-import { paletteOf } from "./chart";
 import type { TimelineModel } from "./model";
+import { paletteOf } from "./palette";
 import { density } from "./spans";
 
 /** A window narrower than this could not be seen. */
@@ -108,7 +108,9 @@ export function Minimap({ model }: { model: TimelineModel }) {
   const all = useStore(model.overview);
   return (
     <div class="minimap">
-      <span class="sub">{all && `${duration(Math.round(all.to - all.from))} in all`}</span>
+      <span class="sub" title="From the first task to now">
+        {all && duration(all.to - all.from)}
+      </span>
       <canvas ref={canvas} aria-hidden="true" />
     </div>
   );

@@ -1,25 +1,13 @@
 // Painting of the timeline: lanes, spans, the axis, what is selected and what it is bound to. One
 // call paints one frame, from what is loaded; it asks for nothing and keeps nothing.
-import type { Theme } from "../colour";
 import type { Span, TaskDetail } from "../rows";
 import { spanOf, ticks, toX, type Range } from "./geometry";
 import { laneAt, type Lane, type Layout } from "./lanes";
 import type { Selection } from "./model";
+import type { Palette } from "./palette";
 import { firstAt, type Dataset, type Row } from "./spans";
 
 export const AXIS_HEIGHT = 28;
-
-export interface Palette {
-  theme: Theme;
-  ground: string;
-  line: string;
-  heading: string;
-  text: string;
-  faint: string;
-  accent: string;
-  failed: string;
-  font: string;
-}
 
 export interface Scene {
   width: number;

@@ -83,3 +83,17 @@ export function density(data: Dataset, from: number, to: number, columns: number
   const most = Math.max(1e-9, ...filled);
   return filled.map((value) => value / most);
 }
+
+/** How many tasks, and as how many spans, are within a range. */
+export function counted(data: Dataset, from: number, to: number): { tasks: number; spans: number } {
+  let tasks = 0;
+  let spans = 0;
+  for (const row of data.rows.values()) {
+    for (const span of row.spans) {
+      if (span[0] + span[1] < from || span[0] > to) continue;
+      tasks += span[3];
+      spans++;
+    }
+  }
+  return { tasks, spans };
+}
