@@ -149,6 +149,8 @@ export interface Page<Row> {
   total: number;
   filtered: number;
   rows: Row[];
+  /** What is to be known of it, for instance that a node did not answer. */
+  notes?: string[];
 }
 
 export interface Cluster {

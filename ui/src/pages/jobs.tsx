@@ -43,7 +43,7 @@ export function JobsPage({ route }: { route: Route }) {
         resource="jobs"
         noun="job"
         columns={COLUMNS}
-        keyOf={(job) => job.job_id}
+        keyOf={(job) => `${job.job_id}/${job.driver_pid}`}
         sort="-start_time_ms"
         empty="No program has connected to this session yet."
       />

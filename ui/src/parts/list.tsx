@@ -101,6 +101,11 @@ export function List<Row>(props: ListProps<Row>) {
         </span>
       </div>
       {error && <Failure error={error} retry={reload} />}
+      {data?.notes?.map((note) => (
+        <p key={note} class="note">
+          {note}
+        </p>
+      ))}
       {data && data.rows.length > 0 && (
         <>
           <Table

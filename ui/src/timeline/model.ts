@@ -52,7 +52,7 @@ export class TimelineModel {
   async refresh(): Promise<void> {
     const answer = await this.ask({}, OVERVIEW_WIDTH, this.ended.signal);
     if (!answer) return;
-    if (answer.first === null || answer.last === null) {
+    if (answer.first === null || answer.last === null || answer.rows.length === 0) {
       this.empty.set(true);
       return;
     }
