@@ -13,6 +13,7 @@ use oxiray_ids::{JobId, NodeId};
 use oxiray_net::{Identity, Keyring, Listener, Security};
 use oxiray_node::{Event, Node, Setup};
 use oxiray_store::{MAX_ROWS, TABLE_BYTES, Table};
+use oxiray_sys::clock::{monotonic_ns, wall_ns};
 use oxiray_sys::memory::{Mapping, memory_file};
 use oxiray_sys::{packet, process, termination};
 use oxiray_wire::cluster::{Join, NodeInfo, Welcome};
@@ -24,6 +25,7 @@ use prost::Message;
 
 use crate::connection::Connection;
 use crate::disk::Disk;
+use crate::files::Files;
 use crate::io::Io;
 use crate::machine::{MemoryReader, host, random_bytes};
 use crate::net::Net;
@@ -181,6 +183,7 @@ impl Membership {
             is_head: cluster.is_head,
             python: cluster.python_version.clone(),
             store_size: store_size(config),
+            started_ms: wall_ns() / 1_000_000,
             ..NodeInfo::default()
         };
         let join = Join { node: Some(info.clone()), ..Join::default() };
@@ -220,10 +223,12 @@ fn assemble(config: NodeConfig, session: Session, member: Option<Membership>) ->
     let arena = Arc::new(Mapping::new(&shared.arena, store_size as usize)?);
     let disk = Disk::new(&config, session.path(), arena.clone())?;
     poller.add(disk.bell(), Token::Disk)?;
+    let files = Files::new(session.path())?;
+    poller.add(files.bell(), Token::Files)?;
     tracing::info!(session = %session.path().display(), "session started");
     let setup = Setup { member: info, ..setup(&config, node_id, store_size) };
     let node = Node::new(setup, Table::map(&shared.table)?);
-    let mut io = Io::new(poller, session, config, disk);
+    let mut io = Io::new(poller, session, config, disk, files);
     let mut members = Vec::new();
     let mut cluster = Vec::new();
     if let Some(member) = member {
@@ -259,6 +264,8 @@ fn setup(config: &NodeConfig, node: NodeId, store_size: u64) -> Setup {
         node,
         host: host(),
         pid: std::process::id(),
+        started_ms: wall_ns() / 1_000_000,
+        clock_began_ns: wall_ns() - monotonic_ns(),
         // A node of a cluster serves drivers that come and go.
         job: config.cluster.is_none().then_some(JobId([1, 0, 0, 0])),
         member: None,

@@ -10,12 +10,15 @@ use oxiray_node::{Endpoint, Outbox, Transfer};
 use oxiray_store::Extent;
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{BetweenNodes, ForProcess, Tokens, between_nodes, to_control};
-use oxiray_wire::control::{ChannelOpened, FromNode, Log, NodeConfig, Text, from_node::Body};
+use oxiray_wire::control::{
+    ChannelOpened, FromNode, Log, NodeConfig, ReadFile, Text, from_node::Body,
+};
 use prost::Message;
 use slab::Slab;
 
 use crate::connection::Connection;
 use crate::disk::Disk;
+use crate::files::Files;
 use crate::net::Net;
 use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
@@ -68,6 +71,7 @@ pub(crate) struct Io {
     /// What processes are told once they have read what others said before they died.
     pub(crate) held_back: BTreeMap<ProcessId, HeldBack>,
     pub(crate) disk: Disk,
+    pub(crate) files: Files,
     pub(crate) ending: Option<Ending>,
     /// Why, for drivers; empty: they know.
     pub(crate) last_words: String,
@@ -77,7 +81,13 @@ pub(crate) struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(poller: Poller, session: Session, config: NodeConfig, disk: Disk) -> Self {
+    pub(crate) fn new(
+        poller: Poller,
+        session: Session,
+        config: NodeConfig,
+        disk: Disk,
+        files: Files,
+    ) -> Self {
         Self {
             poller,
             session,
@@ -92,6 +102,7 @@ impl Io {
             net: None,
             held_back: BTreeMap::new(),
             disk,
+            files,
             ending: None,
             last_words: String::new(),
             unsent_lines: 0,
@@ -455,6 +466,16 @@ impl Outbox for Io {
                 self.send_to(slot, Body::Warning(Text { text: text.clone() }), &[]);
             }
         }
+    }
+
+    fn read_file(&mut self, asker: ProcessId, wanted: ReadFile) {
+        let mut pids = Vec::new();
+        if Files::wants_processes(&wanted) {
+            let registered = self.connections.iter().filter(|(_, other)| other.process.is_some());
+            pids.extend(registered.map(|(_, other)| other.pid));
+            pids.push(std::process::id());
+        }
+        self.files.read(asker, wanted, pids);
     }
 
     fn shut_down(&mut self, asked: bool) {

@@ -115,6 +115,16 @@ pub(crate) fn own_memory(pid: u32) -> u64 {
     resident.saturating_sub(shared) * rustix::param::page_size() as u64
 }
 
+/// Processor time that process `pid` has used, in milliseconds.
+pub(crate) fn processor_ms(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name, in parentheses, may contain anything.
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|text| text.parse::<u64>().ok()).sum();
+    ticks * 1000 / rustix::param::clock_ticks_per_second()
+}
+
 /// Name of the machine.
 pub(crate) fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()

@@ -32,6 +32,8 @@ pub(crate) enum Token {
     Gateway,
     /// Objects have come from other nodes.
     Transfers,
+    /// Files that tools asked for were read.
+    Files,
     /// Whoever started this is gone.
     Starter,
     /// A stream (0 output, 1 error) of the worker output in this slot.
@@ -53,6 +55,7 @@ impl Token {
             Self::Gateway => (10, 0, 0),
             Self::Transfers => (11, 0, 0),
             Self::Starter => (12, 0, 0),
+            Self::Files => (13, 0, 0),
             Self::Output(index, part) => (5, index, part),
         };
         (kind << 40) | ((part as u64) << 32) | index as u64
@@ -73,6 +76,7 @@ impl Token {
             10 => Self::Gateway,
             11 => Self::Transfers,
             12 => Self::Starter,
+            13 => Self::Files,
             _ => Self::Output(index, ((data >> 32) & 0xff) as usize),
         }
     }
@@ -143,6 +147,7 @@ mod tests {
             Token::Gateway,
             Token::Transfers,
             Token::Starter,
+            Token::Files,
             Token::Connection(0),
             Token::Connection(70_000),
             Token::Output(3, 0),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use oxiray_node::{Event, Node};
+use oxiray_node::{Event, Node, Outbox};
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::control::{Registered, ToNode, to_node::Body};
+use oxiray_wire::control::{Registered, ToNode, from_node, to_node::Body};
 use prost::Message;
 
 use crate::connection::Received;
@@ -156,6 +156,11 @@ impl Shell {
             Token::Disk => {
                 for news in self.io.disk.news() {
                     self.event(Event::Disk(news));
+                }
+            }
+            Token::Files => {
+                for (asker, part) in self.io.files.answers() {
+                    self.io.send(asker, from_node::Body::FilePart(part));
                 }
             }
             Token::Connection(slot) => {

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::{ActorNews, Introduce, KEPT_ACTORS, OfProcess, from_control};
+use oxiray_wire::cluster::{ActorInfo, ActorNews, Introduce, KEPT_ACTORS, OfProcess, from_control};
 use oxiray_wire::control::{ActorPhase, CreateActor, ToNode, from_node, to_node};
 use prost::Message;
 
 use crate::control::Control;
 use crate::dead_actors::state_of;
 use crate::event::{Change, Outbox, Table};
+use crate::names::Name;
 use crate::placement::Placement;
 use crate::record::{self, ActorRecord, DeadRecord};
 
@@ -24,6 +25,8 @@ pub(crate) struct Actor {
     pub(crate) watchers: Watchers,
     /// Why it waits, if it does.
     pub(crate) waits_because: String,
+    /// What it was called, once that may be another's name.
+    pub(crate) last_name: Name,
 }
 
 impl Control {
@@ -137,6 +140,7 @@ impl Control {
         record.restarts = news.restarts;
         record.set_phase(phase);
         record.process = news.process;
+        record.pid = news.pid;
         record.was_alive |= phase == ActorPhase::Alive;
         if phase == ActorPhase::Restarting {
             record.reason = news.reason;
@@ -157,6 +161,15 @@ impl Control {
     ) {
         let mut told = self.expected.remove(&(id.creator(), id)).unwrap_or_default();
         let mut dead = DeadRecord { reason: reason.into(), creation_error, ..Default::default() };
+        self.release_name(id, out);
+        let info = self.actors.get(&id).map(|actor| self.show(id, actor));
+        // What the record has anyhow need not be there twice.
+        dead.info = info.map(|info| ActorInfo {
+            actor: Vec::new(),
+            class_name: String::new(),
+            reason: String::new(),
+            ..info
+        });
         match self.actors.remove(&id) {
             Some(Actor { record, watchers, .. }) => {
                 out.persist(Change::delete(Table::Actor, id.0));
@@ -173,7 +186,6 @@ impl Control {
                 told.insert(id.creator(), None);
             }
         }
-        self.release_name(id, out);
         let kept = (KEPT_ACTORS.to_owned(), id.0.to_vec());
         if self.kv.remove(&kept).is_some() {
             out.persist(Change::delete(Table::Kv, record::kv_key(&kept.0, &kept.1)));

@@ -215,6 +215,7 @@ impl Control {
                     self.release_name(actor, out);
                 }
             }
+            Body::Query(query) => self.on_query(process, query, out),
             _ => out.note(format!("node {number} passed on what its service should answer")),
         }
     }

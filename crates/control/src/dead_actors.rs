@@ -2,6 +2,7 @@
 //! shorter memory of them is kept over restarts.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use oxiray_ids::ActorId;
 use oxiray_wire::control::{ActorPhase, ActorState};
@@ -31,7 +32,8 @@ pub(crate) fn state_of(id: ActorId, dead: &DeadRecord) -> ActorState {
 }
 
 fn bytes(dead: &DeadRecord) -> usize {
-    dead.class_name.len() + dead.reason.len() + dead.creation_error.len()
+    let info = dead.info.as_ref().map_or(0, Message::encoded_len);
+    dead.class_name.len() + dead.reason.len() + dead.creation_error.len() + info
 }
 
 fn kept(dead: &DeadRecord) -> Vec<u8> {
@@ -94,6 +96,14 @@ impl DeadActors {
         self.bytes += bytes(&dead);
         self.by_id.insert(id, dead);
         self.order.push_back(id);
+    }
+
+    /// By their ids, from there on.
+    pub(crate) fn after(
+        &self,
+        from: Bound<ActorId>,
+    ) -> impl Iterator<Item = (&ActorId, &DeadRecord)> {
+        self.by_id.range((from, Bound::Unbounded))
     }
 
     /// The last that died, the latest first.

@@ -57,6 +57,7 @@ impl Control {
         self.room.leave(NodeNumber(number));
         self.changed_loads.remove(&number);
         why.clone_into(&mut member.info.left);
+        member.info.left_ms = now.wall_ms;
         self.broadcast(None, from_control::Body::NodeLeft(member.info.clone()), out);
         self.left.push_back(member.info);
         if self.left.len() > MOST_SHOWN {

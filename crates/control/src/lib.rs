@@ -17,6 +17,7 @@
 //! - `dead_actors`, `names`, `naming`: why actors died, and what they are called
 //! - `gone`: which processes of a node have ended
 //! - `jobs`, `kv`, `tools`: programs, keys and values, `oxiray status`
+//! - [`listing`]: what there is, in parts
 //! - `restore`: beginning again; `validate`: the invariants
 
 mod actors;
@@ -29,6 +30,7 @@ mod joining;
 mod kv;
 mod leaving;
 mod lifecycle;
+pub mod listing;
 mod loads;
 mod members;
 mod names;

@@ -30,8 +30,12 @@ impl Control {
     }
 
     pub(crate) fn release_name(&mut self, actor: ActorId, out: &mut impl Outbox) {
-        if self.names.release(actor).is_some() {
-            out.persist(Change::delete(Table::Name, record::name_key(actor)));
+        let Some(name) = self.names.release(actor) else {
+            return;
+        };
+        out.persist(Change::delete(Table::Name, record::name_key(actor)));
+        if let Some(actor) = self.actors.get_mut(&actor) {
+            actor.last_name = name;
         }
     }
 }

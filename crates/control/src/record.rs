@@ -2,7 +2,7 @@
 //! older store must be readable.
 
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::Introduce;
+use oxiray_wire::cluster::{ActorInfo, Introduce};
 use oxiray_wire::control::{ActorPhase, CreateActor};
 use prost::Message;
 
@@ -48,6 +48,9 @@ pub(crate) struct ActorRecord {
     /// About its creator, for a node that does not know it.
     #[prost(message, optional, tag = "11")]
     pub(crate) about_creator: Option<Introduce>,
+    /// Operating-system process id, when alive.
+    #[prost(uint32, tag = "12")]
+    pub(crate) pid: u32,
 }
 
 /// An actor that died.
@@ -65,6 +68,9 @@ pub(crate) struct DeadRecord {
     pub(crate) order: u64,
     #[prost(uint64, tag = "5")]
     pub(crate) restarts: u64,
+    /// What else people want to know of it.
+    #[prost(message, optional, tag = "6")]
+    pub(crate) info: Option<ActorInfo>,
 }
 
 /// A name that is taken.

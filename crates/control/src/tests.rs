@@ -6,11 +6,12 @@
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories, small and large
 //! - `bench`: a control service on its own, spoken to by hand
-//! - `members`, `actors`, `tables`: one thing each
+//! - `members`, `actors`, `tables`, `listing`: one thing each
 
 mod actors;
 mod bench;
 mod end;
+mod listing;
 mod members;
 mod node;
 mod random;

@@ -1,12 +1,12 @@
 //! What people see of the cluster, and what they may do to it.
 
-use oxiray_ids::{ActorId, NodeId};
-use oxiray_wire::cluster::{ActorInfo, NodeInfo, State, from_control};
-use oxiray_wire::control::{ActorPhase, Text};
+use oxiray_ids::NodeId;
+use oxiray_wire::cluster::{NodeInfo, State, from_control};
+use oxiray_wire::control::Text;
 
-use crate::actors::Actor;
 use crate::control::Control;
 use crate::event::{Now, Outbox, PeerId};
+use crate::listing::show_dead;
 
 /// Dead actors that are shown.
 const MOST_DEAD: usize = 1_000;
@@ -15,14 +15,7 @@ impl Control {
     pub(crate) fn state(&self) -> State {
         let members = self.members.values().map(|member| member.info.clone());
         let alive = self.actors.iter().map(|(&id, actor)| self.show(id, actor));
-        let dead = self.dead.latest().take(MOST_DEAD).map(|(id, dead)| ActorInfo {
-            actor: id.0.to_vec(),
-            class_name: dead.class_name.clone(),
-            phase: ActorPhase::Dead.into(),
-            restarts: dead.restarts,
-            reason: dead.reason.clone(),
-            ..ActorInfo::default()
-        });
+        let dead = self.dead.latest().take(MOST_DEAD).map(|(id, dead)| show_dead(id, dead));
         State {
             cluster: self.cluster.to_vec(),
             nodes: members.chain(self.left.iter().cloned()).collect(),
@@ -30,21 +23,6 @@ impl Control {
             actors: alive.chain(dead).collect(),
             store: self.store.clone(),
             store_trouble: self.store_trouble.clone(),
-        }
-    }
-
-    fn show(&self, id: ActorId, actor: &Actor) -> ActorInfo {
-        let (namespace, name) = self.names.of(&id).cloned().unwrap_or_default();
-        let waits = !actor.waits_because.is_empty();
-        ActorInfo {
-            actor: id.0.to_vec(),
-            class_name: actor.record.class_name().into(),
-            name,
-            namespace,
-            phase: actor.record.phase,
-            node: actor.record.node,
-            restarts: actor.record.restarts,
-            reason: if waits { &actor.waits_because } else { &actor.record.reason }.clone(),
         }
     }
 

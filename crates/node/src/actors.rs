@@ -1,10 +1,11 @@
 //! The lives of actors: waiting, starting, alive, started again, dead.
 
+use oxiray_control::Name;
 use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Allocation;
 use oxiray_wire::cluster::ActorNews;
 use oxiray_wire::control::{
-    ActorCreated, ActorPhase, ActorState, CreateActor, Shape, StartActor, from_node,
+    ActorCreated, ActorPhase, ActorState, Amount, CreateActor, Shape, StartActor, from_node,
 };
 
 use crate::dead_actors::DeadActor;
@@ -43,6 +44,10 @@ pub(crate) struct Actor {
     pub(crate) detached: bool,
     pub(crate) allocation: Option<Allocation>,
     pub(crate) watchers: Vec<ProcessId>,
+    /// What it was called, once that may be another's name.
+    pub(crate) last_name: Name,
+    /// Process id of its worker, the last one it had.
+    pub(crate) pid: u32,
 }
 
 impl Actor {
@@ -51,6 +56,11 @@ impl Actor {
             Stage::Expected | Stage::Waiting(..) => None,
             Stage::Starting(worker) | Stage::Alive(worker) => Some(worker),
         }
+    }
+
+    /// What it takes to place it.
+    pub(crate) fn needs(&self) -> &[Amount] {
+        &self.placement.resources
     }
 }
 
@@ -90,6 +100,8 @@ impl Node {
             detached: message.detached,
             allocation: None,
             watchers,
+            last_name: Name::default(),
+            pid: 0,
         };
         self.actors.insert(id, actor);
         self.queue_actor(id);
@@ -197,6 +209,8 @@ impl Node {
             detached: false,
             allocation: None,
             watchers: Vec::new(),
+            last_name: Name::default(),
+            pid: 0,
         };
         self.actors.insert(id, actor);
         true
@@ -227,6 +241,7 @@ impl Node {
         let creator = actor.creator;
         let creator_lives = self.processes.contains_key(&creator);
         actor.stage = Stage::Starting(worker);
+        actor.pid = self.processes[&worker].pid;
         let message = StartActor {
             actor: id.0.to_vec(),
             devices: allocation.devices(),
@@ -270,9 +285,9 @@ impl Node {
         }
         let (watchers, restarts) = (actor.watchers.clone(), actor.restarts);
         let phase = ActorPhase::Alive as i32;
-        let process = worker.0;
+        let (process, pid) = (worker.0, actor.pid);
         let actor = id.0.to_vec();
-        let news = ActorNews { actor, phase, restarts, process, ..ActorNews::default() };
+        let news = ActorNews { actor, phase, restarts, process, pid, ..ActorNews::default() };
         self.tell_of_actor(news, out);
         for watcher in watchers {
             self.tell_watcher(watcher, id, out);
@@ -305,11 +320,13 @@ impl Node {
         if let Some(id) = ActorId::from_slice(&message.actor)
             && self.is_to_come(id)
         {
+            if message.no_restart {
+                // From now on its name is another's to have.
+                self.release_name(id);
+            }
             let actor = self.actors.get_mut(&id).expect("is to come");
             if message.no_restart {
                 actor.restarts_left = 0;
-                // From now on its name is another's to have.
-                self.names.release(id);
             } else if actor.restarts_left != 0 && actor.worker().is_none() {
                 return; // It is being started already.
             }
@@ -352,10 +369,11 @@ impl Node {
         creation_error: Vec<u8>,
         out: &mut impl Outbox,
     ) {
-        let Some(mut actor) = self.actors.remove(&id) else {
+        self.release_name(id);
+        let info = self.actors.get(&id).map(|actor| self.show_actor(id, actor));
+        let (Some(mut actor), Some(info)) = (self.actors.remove(&id), info) else {
             return;
         };
-        self.names.release(id);
         self.key_values.forget_actor(id);
         if let Some(allocation) = actor.allocation.take() {
             self.ledger.release(allocation);
@@ -366,7 +384,7 @@ impl Node {
         if let Some(creator) = self.processes.get_mut(&actor.creator) {
             creator.actors.remove(&id);
         }
-        let dead = DeadActor { class_name: actor.class_name, reason, creation_error };
+        let dead = DeadActor::new(info, reason, creation_error);
         self.tell_of_actor(dead.news(id), out);
         for watcher in actor.watchers {
             if let Some(process) = self.processes.get_mut(&watcher) {

@@ -1,10 +1,12 @@
 //! Why actors died, for those who ask later. Bounded in number and in bytes.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use oxiray_ids::ActorId;
-use oxiray_wire::cluster::ActorNews;
+use oxiray_wire::cluster::{ActorInfo, ActorNews};
 use oxiray_wire::control::{ActorPhase, ActorState};
+use prost::Message;
 
 const MOST: usize = 100_000;
 const MOST_BYTES: usize = 32 << 20;
@@ -12,26 +14,30 @@ const MOST_BYTES: usize = 32 << 20;
 /// What is kept of an actor.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadActor {
-    pub(crate) class_name: String,
-    /// Reads on after "The actor died because".
-    pub(crate) reason: String,
+    /// Its reason reads on after "The actor died because".
+    pub(crate) info: ActorInfo,
     pub(crate) creation_error: Vec<u8>,
 }
 
 impl DeadActor {
+    /// One that was like this before it died.
+    pub(crate) fn new(info: ActorInfo, reason: String, creation_error: Vec<u8>) -> Self {
+        let phase = ActorPhase::Dead.into();
+        Self { info: ActorInfo { phase, reason, expected: false, ..info }, creation_error }
+    }
+
     /// One that never was, or was forgotten.
     pub(crate) fn unknown() -> Self {
-        let reason = "unknown actor".into();
-        Self { class_name: String::new(), reason, creation_error: Vec::new() }
+        Self::new(ActorInfo::default(), "unknown actor".into(), Vec::new())
     }
 
     pub(crate) fn state(&self, id: ActorId) -> ActorState {
         ActorState {
             actor: id.0.to_vec(),
             phase: ActorPhase::Dead.into(),
-            reason: self.reason.clone(),
+            reason: self.info.reason.clone(),
             creation_error: self.creation_error.clone(),
-            class_name: self.class_name.clone(),
+            class_name: self.info.class_name.clone(),
             ..ActorState::default()
         }
     }
@@ -41,14 +47,14 @@ impl DeadActor {
         ActorNews {
             actor: id.0.to_vec(),
             phase: ActorPhase::Dead.into(),
-            reason: self.reason.clone(),
+            reason: self.info.reason.clone(),
             creation_error: self.creation_error.clone(),
             ..ActorNews::default()
         }
     }
 
     fn bytes(&self) -> usize {
-        self.class_name.len() + self.reason.len() + self.creation_error.len()
+        self.info.encoded_len() + self.creation_error.len()
     }
 }
 
@@ -63,6 +69,14 @@ pub(crate) struct DeadActors {
 impl DeadActors {
     pub(crate) fn get(&self, id: &ActorId) -> Option<&DeadActor> {
         self.by_id.get(id)
+    }
+
+    /// By their ids, from there on.
+    pub(crate) fn after(
+        &self,
+        from: Bound<ActorId>,
+    ) -> impl Iterator<Item = (&ActorId, &DeadActor)> {
+        self.by_id.range((from, Bound::Unbounded))
     }
 
     /// Keeps one more, and forgets the oldest beyond the bounds. An id dies once.

@@ -1,13 +1,15 @@
 //! What the end of a process means for all others.
 
+use oxiray_control::listing::shortened;
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{Job, between_nodes, to_control};
-use oxiray_wire::control::{ProcessDied, ProcessKind, from_node};
+use oxiray_wire::control::{ProcessDied, ProcessInfo, ProcessKind, from_node};
 
 use crate::actors::{Actor, Stage};
 use crate::cluster::tell;
 use crate::demand::LeaseId;
 use crate::event::Outbox;
+use crate::listing::is_shown;
 use crate::node::Node;
 use crate::process::{Farewell, Process, Role};
 use crate::storage::keeper;
@@ -39,6 +41,12 @@ impl Node {
             self.end_lease(lease);
         }
         let farewell = process.farewell.take();
+        let failure = match &farewell {
+            Some(farewell) if farewell.intended => String::new(),
+            Some(farewell) => farewell.reason.clone(),
+            None => reason.to_owned(),
+        };
+        self.remember_end(id, &process, farewell.as_ref().map_or(reason, |f| &f.reason), now);
         self.tell_peers(id, &process, farewell.as_ref(), reason, &last_lines, out);
         self.leave_rounds(id, out);
         // Peers say when they have read what it still sent.
@@ -62,7 +70,7 @@ impl Node {
                 actor.watchers.retain(|&watcher| watcher != id);
             }
         }
-        self.tell_others_of_end(id, &process, out);
+        self.tell_others_of_end(id, &process, failure, now, out);
         let config = process.job.and_then(|job| Some((job, self.jobs.get(&job)?)));
         if let Some((job, _)) = config.filter(|(_, job)| job.driver == id.0 && process.is_foreign())
         {
@@ -77,7 +85,15 @@ impl Node {
     }
 
     /// A process of ours is gone: the control service forgets what it knows of it.
-    fn tell_others_of_end(&mut self, id: ProcessId, process: &Process, out: &mut impl Outbox) {
+    /// `failure`: why it ended, unless it said that it would.
+    fn tell_others_of_end(
+        &mut self,
+        id: ProcessId,
+        process: &Process,
+        failure: String,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
         let Some(member) = self.member.as_mut().filter(|_| id.node() == self.number) else {
             return;
         };
@@ -88,7 +104,6 @@ impl Node {
         if process.kind == ProcessKind::Observer {
             return;
         }
-        out.tell_control(to_control::Body::ProcessGone(id.0));
         if let (ProcessKind::Driver, Some(config)) =
             (process.kind, process.job.and_then(|job| self.jobs.get(&job)))
         {
@@ -98,10 +113,26 @@ impl Node {
                 namespace: config.namespace.clone(),
                 entrypoint: config.entrypoint.clone(),
                 pid: process.pid,
-                started_ms: 0,
-                ended_ms: 1,
+                started_ms: self.wall_ms(process.started),
+                ended_ms: self.wall_ms(now).max(1),
+                failure,
             };
             self.tell_of_job(job, out);
+        }
+        // After how its program ended: that it did would follow from this alone.
+        out.tell_control(to_control::Body::ProcessGone(id.0));
+    }
+
+    /// Keeps what people may want to know of a process of ours.
+    fn remember_end(&mut self, id: ProcessId, process: &Process, reason: &str, now: u64) {
+        if is_shown(process) {
+            let ended_ms = self.wall_ms(now).max(1);
+            let info = self.show_process(id, process);
+            let reason = shortened(reason);
+            self.ended_processes.push_back(ProcessInfo { ended_ms, reason, ..info });
+            if self.ended_processes.len() > MOST_REMEMBERED {
+                self.ended_processes.pop_front();
+            }
         }
     }
 

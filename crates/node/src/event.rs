@@ -5,7 +5,7 @@ use oxiray_store::{Extent, Refusal};
 use oxiray_wire::cluster::{
     BetweenNodes, Kv, Load, NodeInfo, OfProcess, between_nodes, to_control,
 };
-use oxiray_wire::control::{Amount, from_node, to_node};
+use oxiray_wire::control::{Amount, ReadFile, from_node, to_node};
 
 /// What a node is made from.
 #[derive(Clone, Debug)]
@@ -28,6 +28,10 @@ pub struct Setup {
     pub host: String,
     /// Process id of the node service, for the view.
     pub pid: u32,
+    /// When the node service was started: milliseconds since 1970.
+    pub started_ms: u64,
+    /// What to add to the time of an event to have nanoseconds since 1970.
+    pub clock_began_ns: u64,
     /// The job of the only driver, which the node ends with; none: drivers come and go.
     pub job: Option<JobId>,
     /// What the node is in its cluster, if it is one of many.
@@ -163,6 +167,8 @@ pub trait Outbox {
     fn lend(&mut self, grant: u64, extent: Extent);
     /// They may not any more.
     fn end_lending(&mut self, grant: u64);
+    /// Reads a file, or a folder, for a process; the answer goes to that directly.
+    fn read_file(&mut self, asker: ProcessId, wanted: ReadFile);
     /// Ends everything: the driver is gone, or asked for it when `asked`.
     fn shut_down(&mut self, asked: bool);
 }

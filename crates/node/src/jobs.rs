@@ -6,7 +6,7 @@
 
 use oxiray_ids::{JobId, ProcessId};
 use oxiray_wire::cluster::{Job, to_control};
-use oxiray_wire::control::{Empty, JobConfig, from_node};
+use oxiray_wire::control::{Empty, JobConfig, ProcessKind, from_node};
 
 use crate::event::Outbox;
 use crate::node::Node;
@@ -33,19 +33,18 @@ impl Node {
             namespace: config.namespace.clone(),
             entrypoint: config.entrypoint.clone(),
             pid: process.pid,
-            started_ms: 0,
+            started_ms: self.wall_ms(process.started),
             ended_ms: 0,
+            failure: String::new(),
         })
     }
 
     /// The jobs of this node's drivers.
     pub fn jobs_here(&self) -> Vec<Job> {
-        self.processes.keys().filter_map(|id| self.job_of_driver(*id)).collect()
-    }
-
-    fn job_of_driver(&self, id: ProcessId) -> Option<Job> {
-        let job = self.job_of(id)?;
-        (job.driver == id.0 && !self.is_elsewhere(id)).then_some(job)
+        let processes = self.processes.iter();
+        // A job's workers have it, too.
+        let drivers = processes.filter(|(_, process)| process.kind == ProcessKind::Driver);
+        drivers.filter_map(|(id, _)| self.job_of(*id)).collect()
     }
 
     /// Whom what a worker prints goes to, if to anyone.

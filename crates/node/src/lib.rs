@@ -16,6 +16,7 @@
 //! - `storage`: messages to and from the object store
 //! - `cluster`: other nodes, their processes, and the control service
 //! - `reports`: questions that every process answers
+//! - `listing`: what there is, in parts
 //! - `ending`: what the end of a process means for all others
 //! - `view`: the node in words; `validate`: its invariants
 
@@ -28,6 +29,7 @@ mod ending;
 mod event;
 mod jobs;
 mod kv;
+mod listing;
 mod names;
 mod node;
 mod pool;

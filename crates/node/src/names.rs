@@ -39,6 +39,15 @@ impl Node {
         out.send(from, from_node::Body::ActorNames(self.names.list(wanted)));
     }
 
+    /// Nobody finds the actor by its name any more.
+    pub(crate) fn release_name(&mut self, id: ActorId) {
+        if let Some(name) = self.names.release(id)
+            && let Some(actor) = self.actors.get_mut(&id)
+        {
+            actor.last_name = name;
+        }
+    }
+
     /// A process is gone: names for actors that it never made are free again.
     pub(crate) fn release_names_of(&mut self, process: ProcessId) {
         let actors = &self.actors;

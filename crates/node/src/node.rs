@@ -7,7 +7,7 @@ use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Ledger;
 use oxiray_store::{Keeper, Table};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{JobConfig, ProcessDied, ProcessKind, Text, Topic, from_node};
+use oxiray_wire::control::{JobConfig, ProcessDied, ProcessInfo, ProcessKind, Text, from_node};
 
 use crate::actors::Actor;
 use crate::cluster::Member;
@@ -48,6 +48,8 @@ pub struct Node {
     pub(crate) names: Names,
     /// The last that died, without their last lines, to answer late questions.
     pub(crate) dead_processes: VecDeque<ProcessDied>,
+    /// The last of this node that ended, for people.
+    pub(crate) ended_processes: VecDeque<ProcessInfo>,
     pub(crate) pool: Pool,
     pub(crate) rounds: BTreeMap<u64, Round>,
     pub(crate) last_round: u64,
@@ -76,6 +78,7 @@ impl Node {
             dead_actors: DeadActors::default(),
             names: Names::default(),
             dead_processes: VecDeque::new(),
+            ended_processes: VecDeque::new(),
             pool: Pool::default(),
             rounds: BTreeMap::new(),
             last_round: 0,
@@ -168,7 +171,9 @@ impl Node {
         let Some(process) = self.processes.get_mut(&from) else {
             return;
         };
-        if process.kind == ProcessKind::Observer && !matches!(body, Body::Query(_)) {
+        if process.kind == ProcessKind::Observer
+            && !matches!(body, Body::Query(_) | Body::ReadFile(_))
+        {
             return;
         }
         if let Some(body) = self.route(from, body, out) {
@@ -203,7 +208,7 @@ impl Node {
             Body::FindActor(wanted) => self.on_find_actor(from, wanted, out),
             Body::ReleaseName(actor) => {
                 if let Some(actor) = ActorId::from_slice(&actor.actor) {
-                    self.names.release(actor);
+                    self.release_name(actor);
                 }
             }
             Body::ListActors(wanted) => self.on_list_actors(from, wanted, out),
@@ -222,17 +227,11 @@ impl Node {
                 Some(node) => self.pass_on(from, node, body, out),
                 None => self.on_store_message(from, body, now, out),
             },
-            Body::Query(query) if query.topic() != Topic::Cluster => {
-                self.ask_round(from, query, out);
-            }
+            Body::Query(query) => self.on_query(from, query, out),
+            Body::ReadFile(wanted) => self.on_read_file(from, wanted, out),
             Body::ObjectReport(report) => self.on_report(from, report, out),
             Body::Kv(question) => self.on_kv(from, question, out),
             Body::TaskReport(report) => self.on_task_report(from, report, out),
-            Body::Query(query) => {
-                for view in self.view(query.request, from) {
-                    out.send(from, from_node::Body::ClusterView(view));
-                }
-            }
             Body::Exiting(text) => {
                 let farewell = Farewell { reason: text.text, intended: true, out_of_memory: false };
                 process.farewell.get_or_insert(farewell);
@@ -243,6 +242,9 @@ impl Node {
             }
             Body::Stop(_) => {
                 if process.kind == ProcessKind::Driver {
+                    let reason = "it ended its session".into();
+                    let farewell = Farewell { reason, intended: true, out_of_memory: false };
+                    process.farewell.get_or_insert(farewell);
                     match self.setup.job {
                         Some(_) => out.shut_down(true),
                         None => out.send(from, from_node::Body::Stopped(Text::default())),
@@ -258,6 +260,7 @@ impl Node {
         let Some(process) = self.processes.get_mut(&id) else {
             return;
         };
+        process.started = now;
         if process.is_worker() && process.role == Role::None {
             process.role = Role::Idle;
             process.idle_since = now;

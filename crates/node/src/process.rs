@@ -66,6 +66,8 @@ pub(crate) struct Process {
     pub(crate) watching_elsewhere: BTreeMap<ActorId, Watched>,
     /// Other nodes that know this process.
     pub(crate) known_at: BTreeSet<u32>,
+    /// When it was ready.
+    pub(crate) started: u64,
     pub(crate) idle_since: u64,
     pub(crate) asked_back_at: Option<u64>,
     pub(crate) farewell: Option<Farewell>,
@@ -89,6 +91,7 @@ impl Process {
             watching: BTreeSet::new(),
             watching_elsewhere: BTreeMap::new(),
             known_at: BTreeSet::new(),
+            started: 0,
             idle_since: 0,
             asked_back_at: None,
             farewell: None,

@@ -11,7 +11,7 @@ use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, to_control};
 use oxiray_wire::control::{
-    Amount, JobConfig, ProcessKind, SetDemand, Shape, Strategy, UNIT, from_node, to_node,
+    Amount, JobConfig, ProcessKind, ReadFile, SetDemand, Shape, Strategy, UNIT, from_node, to_node,
 };
 
 /// Counts what other nodes are asked for.
@@ -34,6 +34,7 @@ impl Outbox for Counting {
     fn close_channel(&mut self, _local: ProcessId, _foreign: ProcessId) {}
     fn transfer(&mut self, _transfer: Transfer) {}
     fn lend(&mut self, _grant: u64, _extent: Extent) {}
+    fn read_file(&mut self, _asker: ProcessId, _wanted: ReadFile) {}
     fn end_lending(&mut self, _grant: u64) {}
     fn shut_down(&mut self, _asked: bool) {}
 }
@@ -61,6 +62,8 @@ fn node(nodes: u32, free: u64) -> (Node, ProcessId) {
         node: NodeId::from_slice(&own.id).expect("28 bytes"),
         host: "here".into(),
         pid: 1,
+        started_ms: 0,
+        clock_began_ns: 0,
         job: None,
         member: Some(own.clone()),
     };

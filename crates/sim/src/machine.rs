@@ -7,7 +7,7 @@ use oxiray_node::{Endpoint, Node, Outbox, Setup, Transfer};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, Welcome, to_control};
-use oxiray_wire::control::{Amount, UNIT, from_node};
+use oxiray_wire::control::{Amount, ReadFile, UNIT, from_node};
 
 use crate::happening::Happening;
 use crate::plan::SECOND;
@@ -110,6 +110,8 @@ impl Machine {
             node: NodeId::from_slice(&self.info.id).expect("28 bytes"),
             host: self.info.host.clone(),
             pid: 1,
+            started_ms: 0,
+            clock_began_ns: 0,
             job: None,
             member: Some(self.info.clone()),
         };
@@ -166,5 +168,6 @@ impl Outbox for Wishes {
     fn tell_user(&mut self, _text: String) {}
     fn transfer(&mut self, _transfer: Transfer) {}
     fn lend(&mut self, _grant: u64, _extent: Extent) {}
+    fn read_file(&mut self, _asker: ProcessId, _wanted: ReadFile) {}
     fn end_lending(&mut self, _grant: u64) {}
 }

@@ -109,6 +109,12 @@ pub struct NodeInfo {
     /// Why it is not a member any more; empty while it is.
     #[prost(string, tag = "15")]
     pub left: String,
+    /// When its service was started: wall-clock milliseconds.
+    #[prost(uint64, tag = "16")]
+    pub started_ms: u64,
+    /// When it left: wall-clock milliseconds; 0: it is a member.
+    #[prost(uint64, tag = "17")]
+    pub left_ms: u64,
 }
 
 /// Asks to be a member, or to be one again after the control service went away.
@@ -156,6 +162,9 @@ pub struct Job {
     /// Wall-clock milliseconds; 0: it runs.
     #[prost(uint64, tag = "7")]
     pub ended_ms: u64,
+    /// Why it ended, if its driver did not say that it would.
+    #[prost(string, tag = "8")]
+    pub failure: String,
 }
 
 /// Answer to [`Join`].
@@ -252,6 +261,9 @@ pub struct ActorNews {
     /// Process number of its worker, when alive.
     #[prost(uint64, tag = "6")]
     pub process: u64,
+    /// Operating-system process id of its worker, when alive.
+    #[prost(uint32, tag = "7")]
+    pub pid: u32,
 }
 
 /// Where constructors of detached actors are kept in the key-value table, by actor id.
@@ -335,6 +347,21 @@ pub struct ActorInfo {
     /// Why it died, or why it waits.
     #[prost(string, tag = "8")]
     pub reason: String,
+    /// Process number of its worker; of a dead one, its last.
+    #[prost(uint64, tag = "9")]
+    pub process: u64,
+    /// Operating-system process id of that.
+    #[prost(uint32, tag = "10")]
+    pub pid: u32,
+    /// It lives until it is killed.
+    #[prost(bool, tag = "11")]
+    pub detached: bool,
+    /// What it takes to place it.
+    #[prost(message, repeated, tag = "12")]
+    pub resources: Vec<Amount>,
+    /// Its constructor waits for arguments: nobody has asked for it yet.
+    #[prost(bool, tag = "13")]
+    pub expected: bool,
 }
 
 /// The cluster, as tools see it.

@@ -32,7 +32,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -138,6 +138,9 @@ pub mod to_node {
         /// A question to the key-value table.
         #[prost(message, tag = "31")]
         Kv(crate::cluster::Kv),
+        /// Wants bytes of a file of a node.
+        #[prost(message, tag = "32")]
+        ReadFile(ReadFile),
     }
 }
 
@@ -147,7 +150,7 @@ pub struct FromNode {
     /// Which message.
     #[prost(
         oneof = "from_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30"
     )]
     pub body: Option<from_node::Body>,
 }
@@ -244,6 +247,12 @@ pub mod from_node {
         /// Answer to `Kv`.
         #[prost(message, tag = "28")]
         Kv(crate::cluster::Kv),
+        /// Answer to `Query`.
+        #[prost(message, tag = "29")]
+        Listing(Listing),
+        /// Answer to `ReadFile`.
+        #[prost(message, tag = "30")]
+        FilePart(FilePart),
     }
 }
 

@@ -145,7 +145,7 @@ impl Node {
         self.on_source_lost(node, now, out);
         let lost = NodeLost { node, reason: reason.to_owned() };
         for (id, process) in &self.processes {
-            if process.bell.is_some() && !process.is_foreign() {
+            if !process.is_foreign() {
                 out.send(*id, from_node::Body::NodeLost(lost.clone()));
             }
         }
@@ -244,9 +244,10 @@ impl Node {
         self.ask_kv_again(out);
         for (id, actor) in &self.actors {
             if let Stage::Alive(worker) = actor.stage {
-                let (actor, restarts) = (id.0.to_vec(), actor.restarts);
+                let (actor, restarts, pid) = (id.0.to_vec(), actor.restarts, actor.pid);
                 let (phase, process) = (ActorPhase::Alive as i32, worker.0);
-                let news = ActorNews { actor, phase, restarts, process, ..ActorNews::default() };
+                let news =
+                    ActorNews { actor, phase, restarts, process, pid, ..ActorNews::default() };
                 self.tell_of_actor(news, out);
             }
         }

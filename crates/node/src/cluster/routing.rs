@@ -4,7 +4,7 @@
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{ActorNews, OfProcess, between_nodes, to_control};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{Actor, ActorPhase, ActorState, from_node};
+use oxiray_wire::control::{Actor, ActorPhase, ActorState, Query, Topic, from_node};
 
 use super::tell;
 use crate::demand::LeaseId;
@@ -23,7 +23,12 @@ fn is_for_control(body: &Body) -> bool {
             | Body::FindActor(_)
             | Body::ListActors(_)
             | Body::ReleaseName(_)
-    )
+    ) || matches!(body, Body::Query(query) if is_of_cluster(query))
+}
+
+/// Whether a question is about the cluster as a whole, rather than one of its nodes.
+fn is_of_cluster(query: &Query) -> bool {
+    matches!(query.topic(), Topic::Nodes | Topic::Jobs | Topic::Actors)
 }
 
 impl Node {

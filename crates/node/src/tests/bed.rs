@@ -9,7 +9,7 @@ use oxiray_wire::cluster::{BetweenNodes, to_control};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
     Actor, ActorCreated, ActorState, Amount, CreateActor, JobConfig, NamedActor, ProcessDied,
-    ProcessKind, SetDemand, Shape, UNIT, to_node,
+    ProcessKind, ReadFile, SetDemand, Shape, UNIT, to_node,
 };
 
 use crate::event::{AdmitError, Endpoint, Event, Outbox, Setup, Transfer};
@@ -97,6 +97,7 @@ impl Outbox for Asked {
     fn lend(&mut self, _grant: u64, _extent: Extent) {
         unreachable!("nobody borrows");
     }
+    fn read_file(&mut self, _asker: ProcessId, _wanted: ReadFile) {}
     fn end_lending(&mut self, _grant: u64) {
         unreachable!("nobody borrows");
     }
@@ -122,6 +123,8 @@ impl Bed {
             node: NodeId([7; 28]),
             host: "here".into(),
             pid: 1,
+            started_ms: 0,
+            clock_began_ns: 0,
             job: Some(JobId([1; 4])),
             member: None,
         };

@@ -6,6 +6,7 @@
 
 mod leases;
 mod objects;
+mod questions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,7 +16,7 @@ use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, between_nodes, to_control};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
-    JobConfig, Lease, ProcessKind, PullObject, SetDemand, Shape, Strategy, to_node,
+    JobConfig, Lease, ProcessKind, PullObject, ReadFile, SetDemand, Shape, Strategy, to_node,
 };
 
 use super::bed::{Grant, SECOND, cpus};
@@ -38,6 +39,7 @@ struct Asked {
     starting: usize,
     killed: Vec<ProcessId>,
     transfers: Vec<Transfer>,
+    files: Vec<(ProcessId, ReadFile)>,
     lent: BTreeSet<u64>,
 }
 
@@ -68,6 +70,9 @@ impl Outbox for Asked {
     }
     fn lend(&mut self, grant: u64, _extent: Extent) {
         assert!(self.lent.insert(grant));
+    }
+    fn read_file(&mut self, asker: ProcessId, wanted: ReadFile) {
+        self.files.push((asker, wanted));
     }
     fn end_lending(&mut self, grant: u64) {
         assert!(self.lent.remove(&grant));
@@ -132,6 +137,8 @@ impl Nodes {
                 node: id_of(number),
                 host: "here".into(),
                 pid: 1,
+                started_ms: 0,
+                clock_began_ns: 0,
                 job: None,
                 member: Some(info(number, count)),
             };

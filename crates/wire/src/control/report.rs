@@ -16,6 +16,14 @@ pub enum Topic {
     /// Answered with a [`TaskReport`] of every process, and one more without a process
     /// when all have answered.
     Tasks = 2,
+    /// Nodes, those that left lately included. Answered with a [`Listing`].
+    Nodes = 3,
+    /// Programs, those that ended lately included. Answered with a [`Listing`].
+    Jobs = 4,
+    /// Actors, those that died lately included. Answered with a [`Listing`].
+    Actors = 5,
+    /// Processes of one node, those that ended lately included. Answered with a [`Listing`].
+    Processes = 6,
 }
 
 /// Where an object's value is.
@@ -110,6 +118,131 @@ pub struct Query {
     /// Of tasks: an id, an id of an object it returns, or a name.
     #[prost(string, tag = "3")]
     pub about: String,
+    /// Number of the node that is to answer; 0: the one that is asked. Nodes, jobs and actors
+    /// of a cluster its control service knows.
+    #[prost(uint32, tag = "4")]
+    pub node: u32,
+    /// Of a listing: where to go on, as [`Listing::next`] said; empty: from the beginning.
+    #[prost(bytes = "vec", tag = "5")]
+    pub after: Vec<u8>,
+}
+
+/// A part of what there is: as much as goes into a packet.
+#[derive(Clone, PartialEq, Message)]
+pub struct Listing {
+    /// As in [`Query`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Nodes, if those were asked for.
+    #[prost(message, repeated, tag = "2")]
+    pub nodes: Vec<crate::cluster::NodeInfo>,
+    /// Programs.
+    #[prost(message, repeated, tag = "3")]
+    pub jobs: Vec<crate::cluster::Job>,
+    /// Actors.
+    #[prost(message, repeated, tag = "4")]
+    pub actors: Vec<crate::cluster::ActorInfo>,
+    /// Processes.
+    #[prost(message, repeated, tag = "5")]
+    pub processes: Vec<ProcessInfo>,
+    /// For [`Query::after`]; empty: this was the last part.
+    #[prost(bytes = "vec", tag = "6")]
+    pub next: Vec<u8>,
+}
+
+/// A driver or worker, as its node knows it.
+#[derive(Clone, PartialEq, Message)]
+pub struct ProcessInfo {
+    /// Process number.
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    /// Operating-system process id.
+    #[prost(uint32, tag = "2")]
+    pub pid: u32,
+    /// What kind of process.
+    #[prost(enumeration = "ProcessKind", tag = "3")]
+    pub kind: i32,
+    /// Four bytes: the job it works for; none: for none yet.
+    #[prost(bytes = "vec", tag = "4")]
+    pub job: Vec<u8>,
+    /// Sixteen bytes: the actor it is; none: it is none.
+    #[prost(bytes = "vec", tag = "5")]
+    pub actor: Vec<u8>,
+    /// It runs tasks of somebody.
+    #[prost(bool, tag = "6")]
+    pub leased: bool,
+    /// Wall-clock milliseconds.
+    #[prost(uint64, tag = "7")]
+    pub started_ms: u64,
+    /// Wall-clock milliseconds; 0: it lives.
+    #[prost(uint64, tag = "8")]
+    pub ended_ms: u64,
+    /// Why it ended, in words.
+    #[prost(string, tag = "9")]
+    pub reason: String,
+}
+
+/// Wants bytes of a file of a node, or the names of its files.
+///
+/// There are three folders, and nothing beside them can be read: `logs` and `events` of the
+/// session, and `machine`, what the kernel says of the machine.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ReadFile {
+    /// Names the answer.
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Number of the node; 0: the one that is asked.
+    #[prost(uint32, tag = "2")]
+    pub node: u32,
+    /// `logs/worker-17.out`; a folder alone, `logs`, for the names of its files.
+    #[prost(string, tag = "3")]
+    pub path: String,
+    /// Of a file: from this byte on. Of a folder: how many names to leave out.
+    #[prost(uint64, tag = "4")]
+    pub offset: u64,
+    /// The offset counts from the end.
+    #[prost(bool, tag = "5")]
+    pub from_end: bool,
+    /// So many bytes at most, and never more than [`MOST_OF_FILE`].
+    #[prost(uint32, tag = "6")]
+    pub most: u32,
+}
+
+/// So many bytes of a file go into one [`FilePart`].
+pub const MOST_OF_FILE: u32 = 64 << 10;
+
+/// Answer to [`ReadFile`].
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct FilePart {
+    /// As in [`ReadFile`].
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+    /// Where `bytes` begin.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// Bytes of the file; none: its end was reached.
+    #[prost(bytes = "vec", tag = "3")]
+    pub bytes: Vec<u8>,
+    /// Bytes that the file has.
+    #[prost(uint64, tag = "4")]
+    pub size: u64,
+    /// Names in the folder, sorted; none: there are no more.
+    #[prost(message, repeated, tag = "5")]
+    pub files: Vec<FileName>,
+    /// Why it cannot be read; empty: it was.
+    #[prost(string, tag = "6")]
+    pub refused: String,
+}
+
+/// A file in a folder.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct FileName {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its bytes.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
 }
 
 /// Why a task is not done.
