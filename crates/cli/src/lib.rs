@@ -13,12 +13,14 @@
 //! - `output`, `lines`: what workers print
 //! - `memory_watch`, `machine`: the machine's memory, and who uses too much
 //! - `disk`: the disk behind the object store
+//! - `files`: files that tools may read
 //! - `warmer`: makes the store's next pages ready
 //! - `session`: the session's directory
 //! - `net`, `membership`: other machines, and what comes from them
 //! - `poller`: what is being waited for
-//! - [`status`], [`memory`], [`why`], `observer`: `oxiray status`, `oxiray memory`, `oxiray why`
-//! - [`timeline`]: `oxiray timeline`
+//! - [`status`], [`memory`], [`why`]: `oxiray status`, `oxiray memory`, `oxiray why`
+//! - [`state`]: `oxiray list`, `get`, `summary`, `logs`, `stack`
+//! - `exit`: how commands end
 //! - [`control_service`]: the control service of a cluster
 //! - [`commands`]: `oxiray start`, `stop` and `token`
 
@@ -28,6 +30,8 @@ pub mod control_service;
 pub mod daemon;
 mod departure;
 mod disk;
+mod exit;
+mod files;
 mod io;
 mod lines;
 mod machine;
@@ -35,14 +39,13 @@ mod membership;
 pub mod memory;
 mod memory_watch;
 mod net;
-mod observer;
 mod output;
 mod poller;
 mod registration;
 mod session;
 mod shell;
+pub mod state;
 pub mod status;
-pub mod timeline;
 mod warmer;
 pub mod why;
 mod zygote;

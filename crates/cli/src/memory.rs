@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use oxiray_wire::control::{
-    ClusterView, HeldObject, ObjectReport, ProcessKind, Topic, WhereHeld, from_node::Body,
-};
+use oxiray_observe::find::{base, sessions};
+use oxiray_observe::{Held, Result, Session};
+use oxiray_wire::control::{ClusterView, HeldObject, WhereHeld};
 
+use crate::exit::NOTHING_RUNS;
 use crate::memory_watch::show_bytes;
-use crate::observer::{NOTHING_RUNS, Observer, base, sessions};
 
 /// What to show, and in which order.
 #[derive(Args, Debug)]
@@ -35,16 +35,6 @@ enum Order {
     Pid,
 }
 
-/// What one process holds.
-struct Row {
-    process: u64,
-    pid: u32,
-    kind: &'static str,
-    /// Process id of whom the object belongs to, if that is known.
-    owner: Option<u32>,
-    object: HeldObject,
-}
-
 /// Prints what holds memory.
 pub fn run(options: &Options) -> ExitCode {
     let base = base();
@@ -65,35 +55,18 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 /// Asks every process of a session. Also: whether one did not answer in time.
-fn ask(session: &Path) -> io::Result<(ClusterView, Vec<Row>, bool)> {
-    let observer = Observer::connect(&session.join("node.sock"))?;
-    let view = observer.cluster()?;
-    observer.ask(Topic::Objects)?;
-    let mut rows = Vec::new();
-    let answered = observer.receive(|body| match body {
-        Body::ObjectReport(report) if report.process == 0 => Some(()),
-        Body::ObjectReport(report) => {
-            rows.extend(rows_of(report));
-            None
-        }
-        _ => None,
-    });
-    Ok((view, rows, answered.is_err()))
-}
-
-fn rows_of(report: ObjectReport) -> impl Iterator<Item = Row> {
-    let kind = match report.kind() {
-        ProcessKind::Driver => "driver",
-        _ => "worker",
-    };
-    let (process, pid) = (report.process, report.pid);
-    report.objects.into_iter().map(move |object| Row { process, pid, kind, owner: None, object })
+fn ask(session: &Path) -> Result<(ClusterView, Vec<Held>, bool)> {
+    let mut session = Session::open(session)?;
+    let view = session.view()?;
+    let (held, missing) = session.held_objects()?;
+    let here = session.node_number_here();
+    Ok((view, held.into_iter().filter(|held| held.node == here).collect(), !missing.is_empty()))
 }
 
 fn show(
     path: &Path,
     view: &ClusterView,
-    mut rows: Vec<Row>,
+    mut rows: Vec<Held>,
     silent: bool,
     options: &Options,
 ) -> String {
@@ -126,7 +99,6 @@ fn show(
         Order::Size => rows.sort_by_key(|row| std::cmp::Reverse(row.object.size)),
         Order::Pid => rows.sort_by_key(|row| (row.pid, std::cmp::Reverse(row.object.size))),
     }
-    name_owners(&mut rows);
     let hidden = rows.len().saturating_sub(options.num_entries);
     rows.truncate(options.num_entries);
     text.push('\n');
@@ -144,7 +116,7 @@ fn show(
 }
 
 /// How much of what, in words.
-fn totals(rows: &[Row]) -> String {
+fn totals(rows: &[Held]) -> String {
     let mut counted: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty()) {
         let (count, bytes) = counted.entry(place(&row.object)).or_default();
@@ -167,14 +139,14 @@ fn place(object: &HeldObject) -> &'static str {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Held]) -> String {
     let titles = ["PID", "PROCESS", "OBJECT", "SIZE", "WHERE", "OWNER", "HELD BY", "CREATED AT"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
         let object = &row.object;
         vec![
             row.pid.to_string(),
-            row.kind.to_owned(),
+            (if row.is_driver { "driver" } else { "worker" }).to_owned(),
             name(object),
             if object.size == 0 { "?".into() } else { show_bytes(object.size) },
             place(object).to_owned(),
@@ -193,25 +165,6 @@ fn table(rows: &[Row]) -> String {
         text.push_str(&format!("  {}\n", line.trim_end()));
     }
     text
-}
-
-/// Says of each row whose the object is. Values may look at an object without a
-/// reference to it: then its owner's row has its name.
-fn name_owners(rows: &mut [Row]) {
-    let pids: BTreeMap<u64, u32> = rows.iter().map(|row| (row.process, row.pid)).collect();
-    let owned = rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
-    let stored = owned.filter_map(|row| Some((row.object.key?, (row.object.id.clone(), row.pid))));
-    let stored: BTreeMap<u64, (Vec<u8>, u32)> = stored.collect();
-    for row in rows {
-        row.owner = match row.object.owner {
-            0 if !row.object.id.is_empty() => Some(row.pid),
-            0 => row.object.key.and_then(|key| stored.get(&key)).map(|(id, pid)| {
-                row.object.id.clone_from(id);
-                *pid
-            }),
-            other => pids.get(&other).copied(),
-        };
-    }
 }
 
 fn name(object: &HeldObject) -> String {

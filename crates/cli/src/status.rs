@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use oxiray_observe::Session;
+use oxiray_observe::find::{base, sessions};
 use oxiray_scheduler::{NODE_ID_LABEL, show_amounts};
 use oxiray_wire::cluster::{Job, NodeInfo, State};
 use oxiray_wire::control::{ActorPhase, Amount, ClusterView};
 
 use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
+use crate::exit::NOTHING_RUNS;
 use crate::memory_watch::show_bytes;
-use crate::observer::{NOTHING_RUNS, Observer, base, sessions};
 
 /// Which to show.
 #[derive(Args, Default, Debug)]
@@ -41,9 +43,7 @@ pub fn run(options: &Options) -> ExitCode {
         let nodes: Vec<&PathBuf> = here.iter().map(|started| &started.session_dir).collect();
         for path in sessions(&base).iter().filter(|path| trouble || !nodes.contains(path)) {
             // A session that ended meanwhile is none.
-            let looked =
-                Observer::connect(&path.join("node.sock")).and_then(|session| session.cluster());
-            if let Ok(view) = looked {
+            if let Ok(view) = Session::open(path).and_then(|mut session| session.view()) {
                 text.push_str(&show(path, &view));
             }
         }

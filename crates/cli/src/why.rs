@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_ids::TaskId;
-use oxiray_wire::control::{TaskReason, Topic, from_node::Body};
+use oxiray_observe::find::{base, running};
+use oxiray_observe::{Error, Session};
 
-use crate::observer::{NOTHING_RUNS, Observer, base, sessions};
+use crate::exit::{NOTHING_RUNS, fail};
 
 /// What to explain.
 #[derive(Args, Debug)]
@@ -15,53 +15,31 @@ pub struct Options {
     task: String,
 }
 
-/// Explains, for every session and node of this user on this machine.
+/// Explains, for every session of this user that has to do with this machine.
 pub fn run(options: &Options) -> ExitCode {
-    let mut asked = 0;
+    let mut sessions = running(&base());
+    if sessions.is_empty() {
+        eprintln!("oxiray: nothing runs on this machine");
+        return ExitCode::from(NOTHING_RUNS);
+    }
     let mut found = 0;
-    for session in sessions(&base()) {
-        let Ok(reasons) = ask(&session.join("node.sock"), &options.task) else {
-            continue;
-        };
-        asked += 1;
-        for reason in reasons {
-            found += 1;
-            println!("{}", sentence(&reason));
+    for session in &mut sessions {
+        match session.why(&options.task) {
+            Ok(reasons) => {
+                found += reasons.len();
+                reasons.iter().for_each(|reason| println!("{}", Session::reason_sentence(reason)));
+            }
+            // It ended meanwhile.
+            Err(Error::Connection { .. }) => {}
+            Err(error) => return fail(&error),
         }
     }
-    match (asked, found) {
-        (0, _) => {
-            eprintln!("oxiray: nothing runs on this machine");
-            ExitCode::from(NOTHING_RUNS)
-        }
-        (_, 0) => {
-            eprintln!(
-                "oxiray: no process on this machine waits for a task {}: it is done, or was \
-                 submitted on another machine (ask there)",
-                options.task
-            );
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
+    if found == 0 {
+        eprintln!(
+            "oxiray: no process waits for a task {}: it is done, or there is none of that name",
+            options.task
+        );
+        return ExitCode::FAILURE;
     }
-}
-
-fn sentence(reason: &TaskReason) -> String {
-    let id = TaskId::from_slice(&reason.id).map(|id| id.to_string()).unwrap_or_default();
-    format!("{} ({id}) {}.", reason.name, reason.text)
-}
-
-fn ask(socket: &std::path::Path, about: &str) -> std::io::Result<Vec<TaskReason>> {
-    let observer = Observer::connect(socket)?;
-    observer.ask_about(Topic::Tasks, about)?;
-    let mut reasons = Vec::new();
-    observer.receive(|body| match body {
-        Body::TaskReport(report) if report.process == 0 => Some(()),
-        Body::TaskReport(report) => {
-            reasons.extend(report.tasks);
-            None
-        }
-        _ => None,
-    })?;
-    Ok(reasons)
+    ExitCode::SUCCESS
 }

@@ -2,7 +2,8 @@
 
 use clap::{Parser, Subcommand};
 use oxiray_cli::commands::{start, stop, token};
-use oxiray_cli::{memory, status, timeline, why};
+use oxiray_cli::state::{get, list, logs, stack, summary, timeline};
+use oxiray_cli::{memory, status, why};
 
 /// Oxiray: Ray Core's Python API on a Rust engine.
 #[derive(Parser)]
@@ -22,10 +23,20 @@ enum Command {
     Status(status::Options),
     /// Show what holds memory: every object, its size, where it is and which references hold it.
     Memory(memory::Options),
+    /// List tasks, actors, objects, nodes, workers or jobs.
+    List(list::Options),
+    /// Show everything about one of them.
+    Get(get::Options),
+    /// Count them by name and state.
+    Summary(summary::Options),
+    /// List log files of every node, or print one.
+    Logs(logs::Options),
+    /// Show what the workers of this machine do right now, line by line (needs py-spy).
+    Stack(stack::Options),
+    /// Write what ran when, for chrome://tracing or Perfetto.
+    Timeline(timeline::Options),
     /// Explain why a task is not done.
     Why(why::Options),
-    /// Write what ran when to a file for Perfetto or chrome://tracing.
-    Timeline(timeline::Options),
     /// Show the token by which other machines join the cluster of this one, or change it.
     Token(token::Options),
 }
@@ -36,8 +47,13 @@ fn main() -> std::process::ExitCode {
         Command::Stop(options) => stop::run(&options),
         Command::Status(options) => status::run(&options),
         Command::Memory(options) => memory::run(&options),
-        Command::Why(options) => why::run(&options),
+        Command::List(options) => list::run(&options),
+        Command::Get(options) => get::run(&options),
+        Command::Summary(options) => summary::run(&options),
+        Command::Logs(options) => logs::run(&options),
+        Command::Stack(options) => stack::run(&options),
         Command::Timeline(options) => timeline::run(&options),
+        Command::Why(options) => why::run(&options),
         Command::Token(options) => token::run(&options),
     }
 }

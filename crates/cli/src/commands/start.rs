@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 use oxiray_net::Keyring;
+use oxiray_observe::Session;
+use oxiray_observe::find::base;
 use oxiray_wire::cluster::ControlConfig;
 use oxiray_wire::control::{ClusterConfig, NodeConfig};
 use prost::Message;
@@ -20,7 +22,6 @@ use crate::commands::offer::Offer;
 use crate::commands::process::{self, Process, launch, ready};
 use crate::commands::started::{self, Started, make_private, write_private};
 use crate::commands::{exit_code, refuse, stop};
-use crate::observer::{Observer, base};
 use crate::session::tail;
 
 const DEFAULT_PORT: u16 = 6379;
@@ -359,8 +360,8 @@ impl Begun {
         let (child, address) = self.launch(options, "node", &config.encode_to_vec(), &log)?;
         started.node = Process::of(child);
         started.node_address = address;
-        let view = Observer::connect(&started.session_dir.join("node.sock"))?.cluster()?;
-        started.node_id = view.node.iter().map(|byte| format!("{byte:02x}")).collect();
+        let session = Session::open(&started.session_dir).map_err(io::Error::other)?;
+        started.node_id = session.node_id();
         Ok(())
     }
 

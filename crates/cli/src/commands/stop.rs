@@ -9,7 +9,7 @@ use clap::Args;
 use crate::commands::home::Home;
 use crate::commands::process::{self, Process};
 use crate::commands::started::{self, Started};
-use crate::observer::base;
+use oxiray_observe::find::base;
 
 /// How long a service may take to end before it is killed.
 pub(super) const GRACE: Duration = Duration::from_secs(10);

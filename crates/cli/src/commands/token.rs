@@ -9,7 +9,8 @@ use oxiray_net::{Keyring, Secret};
 use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
 use crate::commands::{exit_code, home, refuse, start};
-use crate::observer::{NOTHING_RUNS, base};
+use crate::exit::NOTHING_RUNS;
+use oxiray_observe::find::base;
 
 /// What to do with the token.
 #[derive(Args, Debug)]

@@ -1,0 +1,56 @@
+//! The commands that show what there is: `oxiray list`, `get`, `summary`, `logs`, `stack`,
+//! `timeline`.
+//!
+//! - [`list`], [`get`], [`summary`]: rows of tasks, actors, objects, nodes, workers, jobs
+//! - [`logs`]: log files of every node
+//! - [`stack`]: what workers do right now
+//! - [`timeline`]: what ran when
+//! - `show`: rows as a table, as JSON, as YAML
+
+pub mod get;
+pub mod list;
+pub mod logs;
+mod show;
+pub mod stack;
+pub mod summary;
+pub mod timeline;
+
+use std::io::Write;
+
+use clap::Args;
+use oxiray_observe::find::{base, running};
+use oxiray_observe::{Result, Session};
+
+/// Which session is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Which {
+    /// The session: where the head of its cluster is, or its name, or its directory. The newest,
+    /// if there are several.
+    #[arg(long, alias = "session", value_name = "ADDRESS", env = "RAY_ADDRESS")]
+    address: Option<String>,
+}
+
+impl Which {
+    /// Connects; where others run beside the newest, says so.
+    pub(crate) fn open(&self) -> Result<Session> {
+        let session = Session::find(self.address.as_deref())?;
+        if self.address.is_none() {
+            let others = running(&base()).len().saturating_sub(1);
+            if others > 0 {
+                let name = session.dir().file_name().unwrap_or_default().to_string_lossy();
+                eprintln!("oxiray: this is {name}; --address shows {others} other(s)");
+            }
+        }
+        Ok(session)
+    }
+}
+
+/// Prints. Whoever reads may have enough before the end.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Says what is missing.
+pub(crate) fn tell(notes: &[String]) {
+    notes.iter().for_each(|note| eprintln!("oxiray: {note}"));
+}

@@ -1,0 +1,122 @@
+//! The events of every node, and the history that is made of them.
+
+use std::io;
+use std::path::Path;
+
+use oxiray_events::texts::{self, TextPlace};
+use oxiray_events::{FileInfo, Files, History, LocalFiles, trace};
+use oxiray_wire::control::{MOST_OF_FILE, ReadFile, from_node::Body, to_node};
+
+use crate::error::{Error, Result};
+use crate::observer::{Observer, Question};
+use crate::session::Session;
+
+/// Pieces of a file that are asked for at once.
+const AT_ONCE: usize = 16;
+
+/// The event files of a node: read directly if it is the one that is asked, since that is on
+/// this machine, and else by way of it.
+pub(crate) enum NodeFiles<'a> {
+    Here(LocalFiles),
+    Elsewhere(&'a mut Observer, u32),
+}
+
+impl<'a> NodeFiles<'a> {
+    pub(crate) fn new(observer: &'a mut Observer, session: &Path, node: u32) -> Self {
+        match node == observer.node() {
+            true => Self::Here(LocalFiles::of_session(session)),
+            false => Self::Elsewhere(observer, node),
+        }
+    }
+}
+
+impl Files for NodeFiles<'_> {
+    fn list(&mut self) -> io::Result<Vec<FileInfo>> {
+        let (observer, node) = match self {
+            Self::Here(files) => return files.list(),
+            Self::Elsewhere(observer, node) => (observer, *node),
+        };
+        let names = observer.names(node, "events").map_err(io::Error::other)?;
+        Ok(names.into_iter().map(|file| FileInfo { name: file.name, size: file.size }).collect())
+    }
+
+    fn read(&mut self, name: &str, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+        let (observer, node) = match self {
+            Self::Here(files) => return files.read(name, offset, most),
+            Self::Elsewhere(observer, node) => (observer, *node),
+        };
+        let piece = MOST_OF_FILE as usize;
+        let count = most.div_ceil(piece).clamp(1, AT_ONCE);
+        let question = |at: usize| {
+            let wanted = ReadFile {
+                path: format!("events/{name}"),
+                offset: offset + (at * piece) as u64,
+                most: most.saturating_sub(at * piece).min(piece) as u32,
+                ..ReadFile::default()
+            };
+            Question { node, body: to_node::Body::ReadFile(wanted) }
+        };
+        let mut pieces = vec![Vec::new(); count];
+        let failures = observer.ask((0..count).map(question).collect(), |at, body| match body {
+            // A file that is not there has nothing to read.
+            Body::FilePart(part) => {
+                pieces[at] = part.bytes;
+                true
+            }
+            _ => false,
+        });
+        if let Some(error) = failures.map_err(io::Error::other)?.into_iter().flatten().next() {
+            return Err(io::Error::other(error));
+        }
+        // Behind a piece that is short the file had ended: what came later belongs elsewhere.
+        let whole = pieces.iter().take_while(|bytes| bytes.len() == piece).count();
+        Ok(pieces.into_iter().take(whole + 1).flatten().collect())
+    }
+}
+
+impl Session {
+    /// What happened to every task of every node, as of now. What nodes that left had not told
+    /// before is not in it.
+    pub fn history(&mut self) -> Result<&History> {
+        self.update_history()?;
+        Ok(&self.history)
+    }
+
+    /// Reads what is new of every node. What is missing, in sentences.
+    pub fn update_history(&mut self) -> Result<Vec<String>> {
+        let nodes = self.members()?;
+        let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
+        let mut notes = Vec::new();
+        for node in numbers {
+            let mut files = NodeFiles::new(&mut self.observer, &self.dir, node);
+            if let Err(error) = self.history.update(node, &mut files) {
+                notes.push(format!("the events of node {node} cannot be read: {error}"));
+            }
+        }
+        Ok(notes)
+    }
+
+    /// A text that the history names: a traceback, or what a user said of a span.
+    pub fn text(&mut self, place: TextPlace) -> Option<String> {
+        let mut files = NodeFiles::new(&mut self.observer, &self.dir, place.node);
+        texts::read(&mut files, place).ok().flatten()
+    }
+
+    /// The history as it was last read.
+    pub fn known_history(&self) -> &History {
+        &self.history
+    }
+
+    /// Writes everything that ran as a Chrome trace. What is missing, in sentences.
+    pub fn write_trace(&mut self, out: impl io::Write) -> Result<Vec<String>> {
+        let notes = self.update_history()?;
+        let Self { observer, dir, history, .. } = self;
+        let text = |place: TextPlace| {
+            let mut files = NodeFiles::new(observer, dir, place.node);
+            texts::read(&mut files, place).ok().flatten()
+        };
+        let failed = |error| Error::File(format!("the trace cannot be written: {error}"));
+        trace::write(history, text, out).map_err(failed)?;
+        Ok(notes)
+    }
+}

@@ -1,0 +1,35 @@
+//! Looking at a session from outside: what runs, what ran, what is held, what was printed.
+//!
+//! A [`Session`] is one connection to one node, as an observer: it is asked nothing by the
+//! engine and holds nothing of it. That node passes questions on to the others, so that any
+//! node of a cluster answers for all. Rows are JSON objects with Ray's names; the command
+//! line, Python's `ray.util.state` and the dashboard all show these.
+//!
+//! - [`session`]: [`Session`]: list, get, summary
+//! - [`find`]: where sessions are
+//! - [`query`]: filters, order and parts of a list; [`resource`]: what can be listed
+//! - `rows`: what the engine says, as rows
+//! - `tasks`: tasks, of which there may be a million; `events`: where they are read from
+//! - [`logs`]: log files of every node
+//! - `machine`: processors and memory of every node
+//! - [`py_spy`]: what a process does right now
+//! - `observer`: the connection; [`error`]: what can go wrong
+
+pub mod error;
+mod events;
+pub mod find;
+pub mod logs;
+mod machine;
+mod observer;
+pub mod py_spy;
+pub mod query;
+pub mod resource;
+mod rows;
+pub mod session;
+mod tasks;
+
+pub use error::{Error, Result};
+pub use query::{Filter, Page, Query, Sort};
+pub use resource::Resource;
+pub use rows::objects::Held;
+pub use session::Session;

@@ -1,0 +1,219 @@
+//! Log files of every node.
+
+use oxiray_wire::control::{MOST_OF_FILE, ReadFile};
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::resource::Resource;
+use crate::rows::hex;
+use crate::session::Session;
+
+/// Bytes that come at once, at most.
+pub const AT_ONCE: u32 = MOST_OF_FILE;
+
+/// Which log is wanted: by its name, or by who wrote it.
+#[derive(Clone, Default, Debug)]
+pub struct Wanted {
+    /// Its name, or a part of it that no other has.
+    pub file: Option<String>,
+    /// The id of its node, or the beginning of it.
+    pub node_id: Option<String>,
+    /// Of the worker that ran this task.
+    pub task_id: Option<String>,
+    /// Of the worker that is, or was, this actor.
+    pub actor_id: Option<String>,
+    /// Of this process.
+    pub pid: Option<u32>,
+    /// Its standard error rather than its output.
+    pub is_error: bool,
+}
+
+/// A log file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogFile {
+    /// The id of its node.
+    pub node_id: String,
+    /// Its name.
+    pub file: String,
+    /// Its bytes.
+    pub size: u64,
+    /// The process that wrote it, if it is one's own.
+    pub pid: Option<u32>,
+}
+
+/// Bytes of a log file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LogPart {
+    /// Where they begin.
+    pub offset: u64,
+    /// The bytes; none: the end was reached.
+    pub bytes: Vec<u8>,
+    /// Bytes that the file has now.
+    pub size: u64,
+}
+
+impl LogPart {
+    /// Where to go on.
+    pub fn next(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+impl Session {
+    /// All log files of one node, or of all: those of nodes that do not answer are
+    /// missing, which is said.
+    pub fn log_files(&mut self, node_id: Option<&str>) -> Result<(Vec<LogFile>, Vec<String>)> {
+        let nodes = self.members()?;
+        let asked: Vec<(u32, String)> = match node_id {
+            Some(id) => vec![self.node_number(&nodes, id)?],
+            None => nodes.alive().map(|node| (node.number, hex(&node.id))).collect(),
+        };
+        let mut files = Vec::new();
+        let mut notes = Vec::new();
+        for (number, node_id) in asked {
+            match self.observer.names(number, "logs") {
+                Ok(names) => files.extend(names.into_iter().map(|name| LogFile {
+                    node_id: node_id.clone(),
+                    pid: pid_of(&name.name),
+                    file: name.name,
+                    size: name.size,
+                })),
+                Err(error @ Error::Connection { .. }) => return Err(error),
+                Err(error) => notes.push(error.to_string()),
+            }
+        }
+        Ok((files, notes))
+    }
+
+    /// Bytes of a log file of a node, by the node's id or its beginning; a negative offset
+    /// counts from the end. No more than 64 KB come at once.
+    pub fn read_log(
+        &mut self,
+        node_id: &str,
+        file: &str,
+        offset: i64,
+        most: u32,
+    ) -> Result<LogPart> {
+        let nodes = self.members()?;
+        let (number, _) = self.node_number(&nodes, node_id)?;
+        self.read(number, &format!("logs/{file}"), offset, most)
+    }
+
+    /// The id of the node and the name of the file that are wanted; none: nothing says which.
+    pub fn find_log(&mut self, wanted: &Wanted) -> Result<Option<(String, String)>> {
+        let (mut node_id, mut pid) = (wanted.node_id.clone(), wanted.pid);
+        let whose = match (&wanted.task_id, &wanted.actor_id) {
+            (Some(id), _) => Some((Resource::Tasks, id, "worker_pid")),
+            (None, Some(id)) => Some((Resource::Actors, id, "pid")),
+            (None, None) => None,
+        };
+        if let Some((resource, id, column)) = whose {
+            let row = self.get(resource, id)?.ok_or_else(|| {
+                Error::BadQuery(format!("there is none with the id {id} among the {resource}"))
+            })?;
+            pid = row[column].as_u64().and_then(|pid| u32::try_from(pid).ok());
+            node_id = row["node_id"].as_str().map(str::to_owned).or(node_id);
+            if pid.is_none() {
+                let state = row.get("state").and_then(Value::as_str).unwrap_or("unknown");
+                return Err(Error::BadQuery(format!("no worker has run it yet: it is {state}")));
+            }
+        }
+        let name = match (pid, &wanted.file) {
+            (Some(pid), _) => {
+                format!("worker-{pid}.{}", if wanted.is_error { "err" } else { "out" })
+            }
+            (None, Some(file)) => file.clone(),
+            (None, None) => return Ok(None),
+        };
+        let (files, notes) = self.log_files(node_id.as_deref())?;
+        let exact: Vec<&LogFile> = files.iter().filter(|file| file.file == name).collect();
+        let partial = || files.iter().filter(|file| file.file.contains(&name)).collect();
+        let found: Vec<&LogFile> =
+            if exact.is_empty() && pid.is_none() { partial() } else { exact };
+        match found[..] {
+            [one] => Ok(Some((one.node_id.clone(), one.file.clone()))),
+            [] if pid.is_some() && notes.is_empty() => {
+                Err(Error::File(format!("it has printed nothing: there is no file {name}")))
+            }
+            [] => {
+                let missing: String = notes.iter().map(|note| format!(" ({note})")).collect();
+                Err(Error::File(format!(
+                    "there is no log file {name}; `oxiray logs` lists all{missing}"
+                )))
+            }
+            _ => {
+                let names = found.iter().map(|file| format!("{} of {}", file.file, file.node_id));
+                Err(Error::BadQuery(format!(
+                    "several files are called like that: {}; say which by its whole name and its \
+                     node",
+                    names.collect::<Vec<_>>().join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Where the last lines of a file begin: looks from its end, a piece at a time.
+    pub fn beginning_of_tail(&mut self, node_id: &str, file: &str, lines: u64) -> Result<u64> {
+        let size = self.read_log(node_id, file, 0, 0)?.size;
+        let (mut end, mut left) = (size, lines);
+        while end > 0 && left > 0 {
+            let start = end.saturating_sub(u64::from(AT_ONCE));
+            let part = self.read_log(node_id, file, start as i64, (end - start) as u32)?;
+            let ends = part.bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+            for (at, _) in ends {
+                let next = start + at as u64 + 1;
+                // One that ends the last line begins none.
+                left -= u64::from(next != size);
+                if left == 0 {
+                    return Ok(next);
+                }
+            }
+            end = start;
+        }
+        Ok(if lines == 0 { size } else { 0 })
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        node: u32,
+        path: &str,
+        offset: i64,
+        most: u32,
+    ) -> Result<LogPart> {
+        let wanted = ReadFile {
+            path: path.to_owned(),
+            offset: offset.unsigned_abs(),
+            from_end: offset < 0,
+            most,
+            ..ReadFile::default()
+        };
+        let part = self.observer.part(node, wanted)?;
+        Ok(LogPart { offset: part.offset, bytes: part.bytes, size: part.size })
+    }
+
+    /// The whole of a small file, as text.
+    pub(crate) fn read_text(&mut self, node: u32, path: &str) -> Result<String> {
+        let part = self.read(node, path, 0, MOST_OF_FILE)?;
+        Ok(String::from_utf8_lossy(&part.bytes).into_owned())
+    }
+}
+
+/// `worker-17.out` is of process 17.
+fn pid_of(file: &str) -> Option<u32> {
+    let rest = file.strip_prefix("worker-")?;
+    rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_workers_say_whose_they_are() {
+        assert_eq!(pid_of("worker-17.out"), Some(17));
+        assert_eq!(pid_of("worker-17.err.1"), Some(17));
+        assert_eq!(pid_of("oxirayd.log"), None);
+        assert_eq!(pid_of("worker-x.out"), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! A connection to one node that only looks. Many questions may be under way at once.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use oxiray_ids::ProcessId;
+use oxiray_sys::packet;
+use oxiray_wire::control::{
+    FileName, FilePart, FromNode, ProcessKind, ReadFile, Register, Registered, ToNode,
+    from_node::Body, to_node,
+};
+use prost::Message;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+use crate::error::{Error, Result};
+
+/// How long nothing may come while answers are waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Questions that are under way at once: a node passes each on as it comes.
+const MOST_UNDER_WAY: usize = 64;
+
+/// A question, and whom it is for.
+pub(crate) struct Question {
+    /// Number of the node; 0: the one that is asked.
+    pub(crate) node: u32,
+    /// The message; its request number is filled in when it is sent.
+    pub(crate) body: to_node::Body,
+}
+
+/// See the module documentation.
+pub(crate) struct Observer {
+    session: PathBuf,
+    socket: OwnedFd,
+    last_request: u64,
+    buffer: Vec<u8>,
+    pub(crate) registered: Registered,
+}
+
+impl Observer {
+    pub(crate) fn connect(session: &Path) -> Result<Self> {
+        let failed = |error| Error::Connection { session: session.to_owned(), error };
+        let socket = packet::connect_to(&session.join("node.sock")).map_err(failed)?;
+        let mut this = Self {
+            session: session.to_owned(),
+            socket,
+            last_request: 0,
+            buffer: vec![0; 256 * 1024],
+            registered: Registered::default(),
+        };
+        let mut register = Register { version: oxiray_wire::VERSION, ..Register::default() };
+        register.set_kind(ProcessKind::Observer);
+        this.send(to_node::Body::Register(register))?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match this.receive(until)? {
+                Some(Body::Registered(registered)) => {
+                    this.registered = registered;
+                    return Ok(this);
+                }
+                Some(_) => {}
+                None => return Err(Error::NoAnswer("the node service".into())),
+            }
+        }
+    }
+
+    /// Number of the node that is asked.
+    pub(crate) fn node(&self) -> u32 {
+        ProcessId(self.registered.process).node()
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        Error::Connection { session: self.session.clone(), error }
+    }
+
+    fn send(&self, body: to_node::Body) -> Result<()> {
+        let message = ToNode::from(body).encode_to_vec();
+        packet::send(&self.socket, &message, &[]).map_err(|error| self.failed(error))
+    }
+
+    /// The next message; none: there is none in time.
+    fn receive(&mut self, until: Instant) -> Result<Option<Body>> {
+        loop {
+            // No time at all would mean for ever.
+            let left = until.saturating_duration_since(Instant::now());
+            let left = left.max(Duration::from_millis(1));
+            let received = set_socket_timeout(&self.socket, Timeout::Recv, Some(left))
+                .map_err(io::Error::from)
+                .and_then(|()| packet::receive(&self.socket, &mut self.buffer));
+            let len = match received {
+                Ok(Some((len, _))) => len,
+                Ok(None) => return Err(self.failed(io::Error::other("it has ended"))),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.failed(error)),
+            };
+            match FromNode::decode(&self.buffer[..len]).map(|message| message.body) {
+                Ok(Some(Body::Stopped(text))) => return Err(Error::Refused(text.text)),
+                Ok(Some(body)) => return Ok(Some(body)),
+                // Of a later version: not for us.
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks all questions. `take` sees each answer with its question's place, and says
+    /// whether that question is done. Of each: nothing, or why it was not answered.
+    pub(crate) fn ask(
+        &mut self,
+        questions: Vec<Question>,
+        mut take: impl FnMut(usize, Body) -> bool,
+    ) -> Result<Vec<Option<Error>>> {
+        let first = self.last_request + 1;
+        self.last_request += questions.len() as u64;
+        let mut failures: Vec<Option<Error>> = questions.iter().map(|_| None).collect();
+        let nodes: Vec<u32> = questions.iter().map(|question| question.node).collect();
+        let mut under_way: Vec<usize> = Vec::new();
+        let mut to_send = questions.into_iter().enumerate();
+        let mut until = Instant::now() + PATIENCE;
+        loop {
+            while under_way.len() < MOST_UNDER_WAY
+                && let Some((at, question)) = to_send.next()
+            {
+                self.send(numbered(question, first + at as u64))?;
+                under_way.push(at);
+            }
+            if under_way.is_empty() {
+                return Ok(failures);
+            }
+            let Some(body) = self.receive(until)? else {
+                for at in under_way.drain(..) {
+                    let who = match nodes[at] {
+                        0 => "the node service".to_owned(),
+                        node => format!("node {node}"),
+                    };
+                    failures[at] = Some(Error::NoAnswer(who));
+                }
+                continue;
+            };
+            if let Body::NodeLost(lost) = &body {
+                under_way.retain(|&at| {
+                    let its = nodes[at] == lost.node;
+                    if its {
+                        let node = lost.node.to_string();
+                        failures[at] = Some(Error::NodeGone { node, reason: lost.reason.clone() });
+                    }
+                    !its
+                });
+                continue;
+            }
+            // An answer that comes too late belongs to no question.
+            let at = request_of(&body).and_then(|request| request.checked_sub(first));
+            let place = under_way.iter().position(|&other| Some(other as u64) == at);
+            if let Some(place) = place {
+                until = Instant::now() + PATIENCE;
+                let at = under_way[place];
+                if take(at, body) {
+                    under_way.swap_remove(place);
+                }
+            }
+        }
+    }
+
+    /// Asks one question; `take` gives what it wants of an answer, once it has it.
+    pub(crate) fn ask_one<T>(
+        &mut self,
+        question: Question,
+        mut take: impl FnMut(Body) -> Option<T>,
+    ) -> Result<T> {
+        let mut found = None;
+        let mut failures = self.ask(vec![question], |_, body| {
+            found = take(body);
+            found.is_some()
+        })?;
+        match (failures.pop().flatten(), found) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(found)) => Ok(found),
+            (None, None) => Err(Error::NoAnswer("the node service".into())),
+        }
+    }
+
+    /// The names in a folder.
+    pub(crate) fn names(&mut self, node: u32, folder: &str) -> Result<Vec<FileName>> {
+        let mut names = Vec::new();
+        loop {
+            let (path, offset) = (folder.to_owned(), names.len() as u64);
+            let part = self.part(node, ReadFile { path, offset, ..ReadFile::default() })?;
+            if part.files.is_empty() {
+                return Ok(names);
+            }
+            names.extend(part.files);
+            if names.len() as u64 >= part.size {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// A part of a file, or of the names in a folder.
+    pub(crate) fn part(&mut self, node: u32, wanted: ReadFile) -> Result<FilePart> {
+        let question = Question { node, body: to_node::Body::ReadFile(wanted) };
+        let part = self.ask_one(question, |body| match body {
+            Body::FilePart(part) => Some(part),
+            _ => None,
+        })?;
+        match part.refused.is_empty() {
+            true => Ok(part),
+            false => Err(Error::File(part.refused)),
+        }
+    }
+}
+
+fn numbered(question: Question, request: u64) -> to_node::Body {
+    let node = question.node;
+    match question.body {
+        to_node::Body::Query(mut query) => {
+            (query.request, query.node) = (request, node);
+            to_node::Body::Query(query)
+        }
+        to_node::Body::ReadFile(mut wanted) => {
+            (wanted.request, wanted.node) = (request, node);
+            to_node::Body::ReadFile(wanted)
+        }
+        other => other,
+    }
+}
+
+fn request_of(body: &Body) -> Option<u64> {
+    match body {
+        Body::ClusterView(view) => Some(view.request),
+        Body::ObjectReport(report) => Some(report.request),
+        Body::TaskReport(report) => Some(report.request),
+        Body::Listing(listing) => Some(listing.request),
+        Body::FilePart(part) => Some(part.request),
+        _ => None,
+    }
+}

@@ -1,0 +1,284 @@
+//! What can be listed, and which columns it has.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// A kind of thing that there are many of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resource {
+    /// Calls of remote functions and of actors' methods.
+    Tasks,
+    /// Actors, the dead included.
+    Actors,
+    /// Objects, a row for each process that holds one.
+    Objects,
+    /// Machines, those that left included.
+    Nodes,
+    /// Drivers and workers, those that ended included.
+    Workers,
+    /// Programs.
+    Jobs,
+}
+
+/// The columns of a resource.
+pub(crate) struct Columns {
+    /// The one that names a row.
+    pub(crate) id: &'static str,
+    /// Those that every row has.
+    pub(crate) all: &'static [&'static str],
+    /// Those that a row has on demand.
+    pub(crate) detail: &'static [&'static str],
+    /// Those that a search looks into.
+    pub(crate) searched: &'static [&'static str],
+    /// Those of a narrow table.
+    pub(crate) table: &'static [&'static str],
+}
+
+const TASKS: Columns = Columns {
+    id: "task_id",
+    all: &[
+        "task_id",
+        "attempt_number",
+        "name",
+        "state",
+        "job_id",
+        "actor_id",
+        "type",
+        "func_or_class_name",
+        "parent_task_id",
+        "node_id",
+        "worker_id",
+        "worker_pid",
+        "error_type",
+        "creation_time_ms",
+        "start_time_ms",
+        "end_time_ms",
+        "duration_ms",
+    ],
+    detail: &[
+        "error_message",
+        "fetch_ms",
+        "execute_ms",
+        "store_ms",
+        "needs",
+        "feeds",
+        "events",
+        "attempts",
+        "task_log_info",
+        "why",
+    ],
+    searched: &["name", "task_id", "actor_id", "error_type"],
+    table: &[
+        "task_id",
+        "name",
+        "state",
+        "type",
+        "worker_pid",
+        "error_type",
+        "start_time_ms",
+        "duration_ms",
+    ],
+};
+
+const ACTORS: Columns = Columns {
+    id: "actor_id",
+    all: &[
+        "actor_id",
+        "class_name",
+        "state",
+        "job_id",
+        "name",
+        "node_id",
+        "pid",
+        "ray_namespace",
+        "is_detached",
+        "num_restarts",
+        "required_resources",
+        "death_cause",
+        "worker_id",
+    ],
+    detail: &["why"],
+    searched: &["actor_id", "class_name", "name"],
+    table: &["actor_id", "class_name", "state", "name", "node_id", "pid", "death_cause"],
+};
+
+const OBJECTS: Columns = Columns {
+    id: "object_id",
+    all: &[
+        "object_id",
+        "object_size",
+        "task_status",
+        "reference_type",
+        "call_site",
+        "type",
+        "pid",
+        "ip",
+        "node_id",
+        "place",
+        "references",
+        "borrowers",
+        "pinned",
+    ],
+    detail: &[],
+    searched: &["object_id", "call_site", "reference_type"],
+    table: &["object_id", "object_size", "place", "reference_type", "type", "pid", "ip"],
+};
+
+const NODES: Columns = Columns {
+    id: "node_id",
+    all: &[
+        "node_id",
+        "node_number",
+        "node_ip",
+        "node_name",
+        "is_head_node",
+        "state",
+        "state_message",
+        "resources_total",
+        "resources_available",
+        "labels",
+        "start_time_ms",
+        "end_time_ms",
+        "store_size",
+        "store_used",
+        "store_objects",
+        "spilled_bytes",
+        "waiting",
+        "workers",
+        "pid",
+        "cpu_percent",
+        "memory_used",
+        "memory_total",
+    ],
+    detail: &[],
+    searched: &["node_id", "node_ip", "node_name"],
+    table: &[
+        "node_id",
+        "node_ip",
+        "node_name",
+        "is_head_node",
+        "state",
+        "state_message",
+        "resources_total",
+        "workers",
+    ],
+};
+
+const WORKERS: Columns = Columns {
+    id: "worker_id",
+    all: &[
+        "worker_id",
+        "pid",
+        "node_id",
+        "worker_type",
+        "is_alive",
+        "activity",
+        "job_id",
+        "actor_id",
+        "start_time_ms",
+        "end_time_ms",
+        "exit_detail",
+        "rss",
+        "cpu_ms",
+        "ip",
+    ],
+    detail: &[],
+    searched: &["worker_id", "pid", "actor_id", "exit_detail"],
+    table: &[
+        "worker_id",
+        "pid",
+        "ip",
+        "worker_type",
+        "is_alive",
+        "activity",
+        "job_id",
+        "rss",
+        "exit_detail",
+    ],
+};
+
+const JOBS: Columns = Columns {
+    id: "job_id",
+    all: &[
+        "job_id",
+        "status",
+        "entrypoint",
+        "driver_pid",
+        "driver_node_id",
+        "namespace",
+        "start_time_ms",
+        "end_time_ms",
+        "message",
+    ],
+    detail: &[],
+    searched: &["job_id", "entrypoint", "namespace"],
+    table: &["job_id", "status", "entrypoint", "driver_pid", "start_time_ms", "end_time_ms"],
+};
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Tasks, Self::Actors, Self::Objects, Self::Nodes, Self::Workers, Self::Jobs];
+
+    /// Its name, `tasks`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tasks => "tasks",
+            Self::Actors => "actors",
+            Self::Objects => "objects",
+            Self::Nodes => "nodes",
+            Self::Workers => "workers",
+            Self::Jobs => "jobs",
+        }
+    }
+
+    pub(crate) fn columns(self) -> &'static Columns {
+        match self {
+            Self::Tasks => &TASKS,
+            Self::Actors => &ACTORS,
+            Self::Objects => &OBJECTS,
+            Self::Nodes => &NODES,
+            Self::Workers => &WORKERS,
+            Self::Jobs => &JOBS,
+        }
+    }
+
+    /// The column that names a row.
+    pub fn id_column(self) -> &'static str {
+        self.columns().id
+    }
+
+    /// The columns for a narrow table.
+    pub fn table_columns(self) -> &'static [&'static str] {
+        self.columns().table
+    }
+
+    /// Every column, those of `detail` last.
+    pub fn all_columns(self) -> impl Iterator<Item = &'static str> {
+        let columns = self.columns();
+        columns.all.iter().chain(columns.detail).copied()
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Resource {
+    type Err = Error;
+
+    /// One or many: `task`, `tasks`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let known = Self::ALL.into_iter();
+        let mut known =
+            known.filter(|r| r.name() == text || r.name().strip_suffix('s') == Some(text));
+        known.next().ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::BadQuery(format!("there are no {text:?} to list; there are {names}"))
+        })
+    }
+}

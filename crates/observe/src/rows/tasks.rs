@@ -1,0 +1,108 @@
+//! Tasks. There may be a million: a row is made only of those that are shown.
+
+use oxiray_events::{Attempt, State, Task, TaskKind};
+use serde_json::{Map, Value, json};
+
+use super::Nodes;
+use crate::resource::Resource;
+
+fn ms(ns: Option<u64>) -> Value {
+    // To the microsecond: more is noise, and makes rows long.
+    ns.map_or(Value::Null, |ns| ((ns / 1000) as f64 / 1000.0).into())
+}
+
+/// Ray's word for what a task is.
+pub(crate) fn kind(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Function => "NORMAL_TASK",
+        TaskKind::Method => "ACTOR_TASK",
+        TaskKind::Constructor => "ACTOR_CREATION_TASK",
+    }
+}
+
+/// What is in a column.
+pub(crate) fn value(task: &Task<'_>, column: &str, nodes: &Nodes) -> Value {
+    let newest = task.newest();
+    let worker = newest.worker();
+    match column {
+        "task_id" => task.id().to_string().into(),
+        "attempt_number" => newest.number().into(),
+        "name" | "func_or_class_name" => task.name().into(),
+        "state" => newest.state().as_str().into(),
+        "job_id" => task.id().actor().job().to_string().into(),
+        "actor_id" => task.actor().map_or(Value::Null, |actor| actor.to_string().into()),
+        "type" => kind(task.kind()).into(),
+        "parent_task_id" => task.parent().map_or(Value::Null, |parent| parent.to_string().into()),
+        "node_id" => worker.map_or(Value::Null, |worker| nodes.id(worker.node)),
+        "worker_id" => worker.map_or(Value::Null, |worker| nodes.worker_id(worker.id)),
+        "worker_pid" => worker.filter(|worker| worker.pid != 0).map(|worker| worker.pid).into(),
+        "error_type" => failed(&newest).map(|failure| failure.error_type()).into(),
+        "creation_time_ms" => ms(task.submitted_ns()),
+        "start_time_ms" => ms(newest.start_ns()),
+        "end_time_ms" => ms(newest.end_ns()),
+        "duration_ms" => {
+            let ends = newest.start_ns().zip(newest.end_ns());
+            ms(ends.map(|(start, end)| end.saturating_sub(start)))
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Why an attempt failed: one that is tried again has not.
+fn failed<'a>(attempt: &Attempt<'a>) -> Option<oxiray_events::Failure<'a>> {
+    attempt.failure().filter(|_| attempt.state() == State::Failed)
+}
+
+/// The columns that every row has.
+pub(crate) fn row(task: &Task<'_>, nodes: &Nodes) -> Value {
+    let columns = Resource::Tasks.columns().all.iter();
+    let fields = columns.map(|column| ((*column).to_owned(), value(task, column, nodes)));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// Adds what is known of a task beyond that, but for its error's words and why it waits.
+pub(crate) fn add_detail(row: &mut Value, task: &Task<'_>) {
+    let newest = task.newest();
+    let parts = newest.parts_ns();
+    let part = |at: usize| ms(parts.map(|parts| parts[at]));
+    row["fetch_ms"] = part(0);
+    row["execute_ms"] = part(1);
+    row["store_ms"] = part(2);
+    row["needs"] = ids(task.needs());
+    row["feeds"] = ids(task.feeds());
+    row["events"] = events(task, &newest);
+    row["attempts"] = task.attempts().map(|attempt| tried(&attempt)).collect();
+    row["task_log_info"] = newest.worker().filter(|worker| worker.pid != 0).map_or(
+        Value::Null,
+        |worker| json!({ "file": format!("worker-{}.out", worker.pid), "start": null, "end": null }),
+    );
+    row["error_message"] = Value::Null;
+    row["why"] = Value::Null;
+}
+
+fn ids(tasks: Vec<oxiray_ids::TaskId>) -> Value {
+    tasks.into_iter().map(|task| task.to_string()).collect()
+}
+
+fn events(task: &Task<'_>, attempt: &Attempt<'_>) -> Value {
+    let times = [
+        (State::PendingArguments, task.submitted_ns()),
+        (State::PendingNode, attempt.ready_ns()),
+        (State::Submitted, attempt.sent_ns()),
+        (State::Running, attempt.start_ns()),
+        (attempt.state(), attempt.end_ns().filter(|_| attempt.state().is_end())),
+    ];
+    let known = times.into_iter().filter(|(_, time)| time.is_some());
+    known.map(|(state, time)| json!({ "state": state.as_str(), "created_ms": ms(time) })).collect()
+}
+
+fn tried(attempt: &Attempt<'_>) -> Value {
+    json!({
+        "attempt_number": attempt.number(),
+        "state": attempt.state().as_str(),
+        "worker_pid": attempt.worker().map(|worker| worker.pid),
+        "start_time_ms": ms(attempt.start_ns()),
+        "end_time_ms": ms(attempt.end_ns()),
+        "error_type": failed(attempt).map(|failure| failure.error_type()),
+    })
+}

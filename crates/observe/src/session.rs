@@ -1,0 +1,377 @@
+//! One session, or one cluster: what is in it.
+
+use std::path::{Path, PathBuf};
+
+use oxiray_events::History;
+use oxiray_ids::TaskId;
+use oxiray_wire::cluster::NodeInfo;
+use oxiray_wire::control::{
+    ClusterView, Listing, ProcessInfo, Query as Asked, ReadFile, TaskReason, Topic,
+    from_node::Body, to_node,
+};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::find;
+use crate::machine::{Figures, Machines, used_by};
+use crate::observer::{Observer, Question};
+use crate::query::{Page, Query, summarise};
+use crate::resource::Resource;
+use crate::rows::objects::{Held, name_owners};
+use crate::rows::{Nodes, actors, hex, jobs, nodes, objects, workers};
+
+/// Beyond so many nodes, each is asked about itself only when details are wanted: a node
+/// connects to every other that it asks.
+const FEW_NODES: usize = 64;
+
+/// A connection to one node that answers for all.
+pub struct Session {
+    pub(crate) dir: PathBuf,
+    pub(crate) observer: Observer,
+    machines: Machines,
+    pub(crate) history: History,
+}
+
+impl Session {
+    /// The session of that address, see [`find::session`].
+    pub fn find(address: Option<&str>) -> Result<Self> {
+        find::session(address)
+    }
+
+    /// The session in that directory.
+    pub fn open(dir: &Path) -> Result<Self> {
+        if !dir.is_dir() {
+            return Err(Error::File(format!("there is no session directory {}", dir.display())));
+        }
+        let observer = Observer::connect(dir)?;
+        let (machines, history) = (Machines::default(), History::new());
+        Ok(Self { dir: dir.to_owned(), observer, machines, history })
+    }
+
+    /// Its directory: of the node that is asked.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the control service of the cluster is reached; none: the session is one driver's.
+    pub fn control(&self) -> Option<&str> {
+        Some(self.observer.registered.control.as_str()).filter(|address| !address.is_empty())
+    }
+
+    /// The id of the node that is asked.
+    pub fn node_id(&self) -> String {
+        hex(&self.observer.registered.node)
+    }
+
+    /// Number of the node that is asked: its processes are on this machine.
+    pub fn node_number_here(&self) -> u32 {
+        self.observer.node()
+    }
+
+    /// The rows of a resource that meet a query.
+    pub fn list(&mut self, resource: Resource, query: &Query) -> Result<Page> {
+        query.check(resource)?;
+        if resource == Resource::Tasks {
+            return self.list_tasks(query);
+        }
+        let (rows, notes) = self.rows(resource, query.detail)?;
+        Ok(query.page(resource, rows, notes))
+    }
+
+    /// The row of an id, or of the beginning of one, with all details. Objects have a row for
+    /// each process that holds them: this is the owner's.
+    pub fn get(&mut self, resource: Resource, id: &str) -> Result<Option<Value>> {
+        let id = id.to_ascii_lowercase();
+        if id.is_empty() {
+            return Err(Error::BadQuery(format!("the id of one of the {resource} is needed")));
+        }
+        if resource == Resource::Tasks {
+            return self.get_task(&id);
+        }
+        let column = resource.id_column();
+        let (rows, _) = self.rows(resource, true)?;
+        let mut found: Vec<Value> = rows
+            .into_iter()
+            .filter(|row| row[column].as_str().is_some_and(|text| text.starts_with(&id)))
+            .collect();
+        let exact = found.iter().position(|row| row[column] == *id);
+        if let Some(at) = exact {
+            return Ok(Some(found.swap_remove(at)));
+        }
+        let first = found.first().map(|row| row[column].clone());
+        if found.iter().any(|row| Some(&row[column]) != first.as_ref()) {
+            return Err(Error::BadQuery(format!(
+                "the ids of {} {resource} begin with {id}: give more of it",
+                found.len()
+            )));
+        }
+        Ok(found.into_iter().next())
+    }
+
+    /// How many there are of each name, by state: `{rows: [{name, type, states}], total}`.
+    pub fn summary(&mut self, resource: Resource) -> Result<Value> {
+        if resource == Resource::Tasks {
+            return self.summarise_tasks();
+        }
+        let (rows, _) = self.rows(resource, false)?;
+        Ok(match resource {
+            Resource::Tasks => Value::Null,
+            Resource::Actors => summarise(&rows, "class_name", None, "state"),
+            Resource::Objects => {
+                let mut summary = summarise(&rows, "call_site", None, "place");
+                summary["total_bytes"] = owned_bytes(&rows).into();
+                summary
+            }
+            Resource::Nodes => summarise(&rows, "node_name", None, "state"),
+            Resource::Workers => summarise(&rows, "worker_type", None, "activity"),
+            Resource::Jobs => summarise(&rows, "entrypoint", None, "status"),
+        })
+    }
+
+    /// Why tasks are not done: by id, by the id of what they return, or by name. None is
+    /// known of tasks that are done.
+    pub fn why(&mut self, task: &str) -> Result<Vec<TaskReason>> {
+        let nodes = self.members()?;
+        let about = task.to_owned();
+        let (mut reasons, mut notes) = (Vec::new(), Vec::new());
+        let question = Asked { about, ..topic(Topic::Tasks) };
+        self.ask_nodes(&nodes, &question, &mut notes, |_, body| match body {
+            Body::TaskReport(report) => {
+                let done = report.process == 0;
+                reasons.extend(report.tasks);
+                done
+            }
+            _ => false,
+        })?;
+        Ok(reasons)
+    }
+
+    /// What is said of a task that is not done, in a sentence.
+    pub fn reason_sentence(reason: &TaskReason) -> String {
+        let id = TaskId::from_slice(&reason.id).map(|id| id.to_string()).unwrap_or_default();
+        format!("{} ({id}) {}.", reason.name, reason.text)
+    }
+
+    /// What every process holds; and what is missing, in sentences.
+    pub fn held_objects(&mut self) -> Result<(Vec<Held>, Vec<String>)> {
+        let nodes = self.members()?;
+        self.held(&nodes)
+    }
+
+    /// The node that is asked, as a whole.
+    pub fn view(&mut self) -> Result<ClusterView> {
+        let mut whole: Option<ClusterView> = None;
+        let question = Question { node: 0, body: to_node::Body::Query(topic(Topic::Cluster)) };
+        self.observer.ask_one(question, |body| {
+            let Body::ClusterView(part) = body else {
+                return None;
+            };
+            let more = part.more;
+            match &mut whole {
+                None => whole = Some(part),
+                Some(whole) => whole.nodes.extend(part.nodes),
+            }
+            if more { None } else { whole.take() }
+        })
+    }
+
+    /// The nodes, as the one that is asked knows them: this needs no control service.
+    pub(crate) fn members(&mut self) -> Result<Nodes> {
+        if self.control().is_some() {
+            return Ok(Nodes::new(self.view()?.nodes));
+        }
+        Ok(Nodes::new(self.list_all(Topic::Nodes, 0)?.nodes))
+    }
+
+    /// The number and the whole id of the node whose id begins with `id`.
+    pub(crate) fn node_number(&self, nodes: &Nodes, id: &str) -> Result<(u32, String)> {
+        let Some(node) = nodes.find(id) else {
+            return Err(Error::BadQuery(format!(
+                "there is no node {id}; `oxiray list nodes` shows all"
+            )));
+        };
+        if !node.left.is_empty() {
+            return Err(Error::NodeGone { node: hex(&node.id), reason: node.left.clone() });
+        }
+        Ok((node.number, hex(&node.id)))
+    }
+
+    fn rows(&mut self, resource: Resource, detail: bool) -> Result<(Vec<Value>, Vec<String>)> {
+        let known = self.members()?;
+        let mut notes = Vec::new();
+        let rows = match resource {
+            Resource::Nodes => {
+                let infos = self.list_all(Topic::Nodes, 0)?.nodes;
+                return self.node_rows(&infos, detail);
+            }
+            Resource::Jobs => {
+                let all = self.list_all(Topic::Jobs, 0)?.jobs;
+                all.iter().map(|job| jobs::row(job, &known)).collect()
+            }
+            Resource::Actors => {
+                let mut all = self.list_all(Topic::Actors, 0)?.actors;
+                // One that died while they were listed is in it twice: it is dead.
+                let mut seen = std::collections::HashSet::new();
+                all.reverse();
+                all.retain(|actor| seen.insert(actor.actor.clone()));
+                all.reverse();
+                all.iter().map(|actor| actors::row(actor, &known, detail)).collect()
+            }
+            Resource::Workers => self.worker_rows(&known, &mut notes)?,
+            Resource::Objects => {
+                let (held, missing) = self.held(&known)?;
+                notes = missing;
+                held.iter().map(|held| objects::row(held, &known)).collect()
+            }
+            Resource::Tasks => Vec::new(),
+        };
+        Ok((rows, notes))
+    }
+
+    fn node_rows(&mut self, infos: &[NodeInfo], detail: bool) -> Result<(Vec<Value>, Vec<String>)> {
+        let alive: Vec<&NodeInfo> = infos.iter().filter(|info| info.left.is_empty()).collect();
+        let asked = if detail || alive.len() <= FEW_NODES { &alive[..] } else { &[] };
+        let file = |name: &str| {
+            let path = format!("machine/{name}");
+            let most = oxiray_wire::control::MOST_OF_FILE;
+            to_node::Body::ReadFile(ReadFile { path, most, ..ReadFile::default() })
+        };
+        let questions = asked.iter().flat_map(|info| {
+            let node = info.number;
+            let view = to_node::Body::Query(topic(Topic::Cluster));
+            [view, file("stat"), file("meminfo")].map(|body| Question { node, body })
+        });
+        let mut views: Vec<Option<ClusterView>> = vec![None; asked.len()];
+        let mut texts = vec![[String::new(), String::new()]; asked.len()];
+        let failures = self.observer.ask(questions.collect(), |at, body| match body {
+            Body::ClusterView(view) => {
+                let more = view.more;
+                views[at / 3].get_or_insert(view);
+                !more
+            }
+            Body::FilePart(part) => {
+                if at % 3 > 0 {
+                    texts[at / 3][at % 3 - 1] = String::from_utf8_lossy(&part.bytes).into_owned();
+                }
+                true
+            }
+            _ => false,
+        })?;
+        let notes = failures.into_iter().step_by(3).flatten().map(|error| error.to_string());
+        let notes: Vec<String> = notes.collect();
+        let figures: Vec<Option<Figures>> = asked
+            .iter()
+            .zip(&texts)
+            .map(|(info, [stat, meminfo])| {
+                let said = !stat.is_empty();
+                said.then(|| self.machines.look(info.number, stat, meminfo))
+            })
+            .collect();
+        let rows = infos.iter().map(|info| {
+            let at = asked.iter().position(|asked| asked.number == info.number);
+            let at = at.filter(|_| info.left.is_empty());
+            let view = at.and_then(|at| views[at].as_ref());
+            nodes::row(info, view, at.and_then(|at| figures[at].as_ref()))
+        });
+        Ok((rows.collect(), notes))
+    }
+
+    fn worker_rows(&mut self, known: &Nodes, notes: &mut Vec<String>) -> Result<Vec<Value>> {
+        let numbers: Vec<u32> = known.alive().map(|node| node.number).collect();
+        let mut rows = Vec::new();
+        for number in numbers {
+            let processes: Result<Vec<ProcessInfo>> =
+                self.list_all(Topic::Processes, number).map(|listing| listing.processes);
+            let processes = match processes {
+                Ok(processes) => processes,
+                Err(error @ Error::Connection { .. }) => return Err(error),
+                Err(error) => {
+                    notes.push(error.to_string());
+                    continue;
+                }
+            };
+            let used = used_by(&self.read_text(number, "machine/processes").unwrap_or_default());
+            rows.extend(
+                processes
+                    .iter()
+                    .map(|process| workers::row(process, known, used.get(&process.pid).copied())),
+            );
+        }
+        Ok(rows)
+    }
+
+    fn held(&mut self, nodes: &Nodes) -> Result<(Vec<Held>, Vec<String>)> {
+        let (mut held, mut notes) = (Vec::new(), Vec::new());
+        self.ask_nodes(nodes, &topic(Topic::Objects), &mut notes, |node, body| {
+            let Body::ObjectReport(report) = body else {
+                return false;
+            };
+            if report.process == 0 {
+                return true;
+            }
+            let (process, pid, kind) = (report.process, report.pid, report.kind());
+            let objects = report.objects.into_iter();
+            held.extend(objects.map(|object| Held::new(node, process, pid, kind, object)));
+            false
+        })?;
+        name_owners(&mut held);
+        // Whoever an object belongs to knows most of it.
+        held.sort_by_key(|held| held.object.owner != 0);
+        Ok((held, notes))
+    }
+
+    /// Asks every node the same. Those that do not answer are noted.
+    fn ask_nodes(
+        &mut self,
+        nodes: &Nodes,
+        query: &Asked,
+        notes: &mut Vec<String>,
+        mut take: impl FnMut(u32, Body) -> bool,
+    ) -> Result<()> {
+        let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
+        let question =
+            |node: &u32| Question { node: *node, body: to_node::Body::Query(query.clone()) };
+        let questions = numbers.iter().map(question).collect();
+        let failures = self.observer.ask(questions, |at, body| take(numbers[at], body))?;
+        notes.extend(failures.into_iter().flatten().map(|error| error.to_string()));
+        Ok(())
+    }
+
+    /// All parts of a listing.
+    fn list_all(&mut self, about: Topic, node: u32) -> Result<Listing> {
+        let mut whole = Listing::default();
+        loop {
+            let query = Asked { after: whole.next.clone(), ..topic(about) };
+            let question = Question { node, body: to_node::Body::Query(query) };
+            let asked = self.observer.ask_one(question, |body| match body {
+                Body::Listing(part) => Some(part),
+                _ => None,
+            });
+            let part = asked.map_err(|error| match (error, self.control()) {
+                (Error::NoAnswer(_), Some(address)) if about != Topic::Processes => {
+                    Error::NoAnswer(format!("the control service at {address}"))
+                }
+                (error, _) => error,
+            })?;
+            whole.nodes.extend(part.nodes);
+            whole.jobs.extend(part.jobs);
+            whole.actors.extend(part.actors);
+            whole.processes.extend(part.processes);
+            whole.next = part.next;
+            if whole.next.is_empty() {
+                return Ok(whole);
+            }
+        }
+    }
+}
+
+fn topic(topic: Topic) -> Asked {
+    Asked { topic: topic.into(), ..Asked::default() }
+}
+
+/// Bytes of objects, each counted once: at whom it belongs to.
+fn owned_bytes(rows: &[Value]) -> u64 {
+    let mut seen = std::collections::HashSet::new();
+    let once = rows.iter().filter(|row| seen.insert(row["object_id"].as_str().unwrap_or("")));
+    once.filter_map(|row| row["object_size"].as_u64()).sum()
+}

@@ -1,0 +1,93 @@
+//! Lists of tasks: of a million, only those that are shown become rows.
+
+use oxiray_events::{State, Task};
+use oxiray_ids::TaskId;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::query::{Page, Query, total};
+use crate::resource::Resource;
+use crate::rows::tasks::{add_detail, kind, row, value};
+use crate::session::Session;
+
+impl Session {
+    /// Tasks that meet a query; the newest first, unless it says otherwise.
+    pub(crate) fn list_tasks(&mut self, query: &Query) -> Result<Page> {
+        let nodes = self.members()?;
+        let notes = self.update_history()?;
+        let found = self.history.tasks();
+        let mut found: Vec<Task<'_>> = found
+            .filter(|task| query.admits(Resource::Tasks, |column| value(task, column, &nodes)))
+            .collect();
+        if query.sort.is_none() {
+            found.sort_by_cached_key(|task| std::cmp::Reverse(task.submitted_ns()));
+        }
+        let (filtered, found) = query.part(found, |task, column| value(task, column, &nodes));
+        let mut rows: Vec<Value> = found.iter().map(|task| row(task, &nodes)).collect();
+        if query.detail {
+            rows.iter_mut().zip(&found).for_each(|(row, task)| add_detail(row, task));
+        }
+        let failures: Vec<_> = found.iter().map(failure_place).collect();
+        let total = self.history.len();
+        if query.detail {
+            for (row, place) in rows.iter_mut().zip(failures) {
+                row["error_message"] = place.and_then(|place| self.text(place)).into();
+            }
+        }
+        Ok(Page { total, filtered, rows, notes })
+    }
+
+    /// Everything about one task, by its id or the beginning of it, or by the id of what it
+    /// returns.
+    pub(crate) fn get_task(&mut self, id: &str) -> Result<Option<Value>> {
+        let nodes = self.members()?;
+        self.update_history()?;
+        let exact = TaskId::from_hex(id).or_else(|| TaskId::from_hex(id.get(..2 * TaskId::LEN)?));
+        let found = match exact {
+            Some(exact) => self.history.get(exact),
+            None => {
+                let mut like = self.history.tasks().filter(|t| t.id().to_string().starts_with(id));
+                let first = like.next();
+                if like.next().is_some() {
+                    return Err(Error::BadQuery(format!(
+                        "the ids of several tasks begin with {id}: give more of it"
+                    )));
+                }
+                first
+            }
+        };
+        let Some(task) = found else {
+            return Ok(None);
+        };
+        let mut row = row(&task, &nodes);
+        add_detail(&mut row, &task);
+        let (place, id, waits) = (failure_place(&task), task.id(), !task.state().is_end());
+        row["error_message"] = place.and_then(|place| self.text(place)).into();
+        if waits {
+            let reasons = self.why(&id.to_string())?;
+            row["why"] = reasons.first().map(Self::reason_sentence).into();
+        }
+        Ok(Some(row))
+    }
+
+    /// Tasks by name, and how many are how far.
+    pub(crate) fn summarise_tasks(&mut self) -> Result<Value> {
+        self.update_history()?;
+        let rows: Vec<Value> = self
+            .history
+            .summary()
+            .iter()
+            .map(|group| {
+                let states = State::ALL.iter().zip(group.states).filter(|(_, count)| *count > 0);
+                let states = states.map(|(state, count)| (state.as_str().to_owned(), count.into()));
+                let states: Map<String, Value> = states.collect();
+                json!({ "name": group.name, "type": kind(group.kind), "states": states })
+            })
+            .collect();
+        Ok(json!({ "rows": rows, "total": total(&rows) }))
+    }
+}
+
+fn failure_place(task: &Task<'_>) -> Option<oxiray_events::texts::TextPlace> {
+    task.newest().failure().and_then(|failure| failure.text)
+}
