@@ -152,7 +152,7 @@ $(STAMP)/alias: $(STAMP)/venv $(ALIAS)
 	@touch $@
 
 $(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
-	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm
+	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm pyyaml
 	@touch $@
 
 $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml

@@ -118,6 +118,7 @@ def start(
     spill_to: list[str],
     store_patience_ms: int,
     tell_spilling: bool,
+    entrypoint: str,
 ) -> None: ...
 def connect(
     *,
@@ -164,6 +165,41 @@ def record_span(name: str, start: int, duration: int, extra: str) -> None:
 
 def current_name() -> str:
     """Name of the running task or actor class, for the prefix of what it prints."""
+
+class Observer:
+    """The session as one who only looks sees it. Rows come as JSON."""
+
+    def __init__(self, directory: str | None = None, address: str | None = None) -> None: ...
+    def rows(
+        self,
+        resource: str,
+        *,
+        filters: Sequence[tuple[str, str, str]],
+        limit: int | None,
+        detail: bool,
+        sort: str | None = None,
+    ) -> tuple[int, int, str, list[str]]:
+        """How many there are, how many meet the filters, the rows, what is missing in sentences."""
+
+    def get(self, resource: str, id: str) -> str | None: ...
+    def summary(self, resource: str) -> str: ...
+    def log_files(
+        self, node_id: str | None = None
+    ) -> tuple[list[tuple[str, str, int, int | None]], list[str]]:
+        """Node, file, size and process of each; what is missing in sentences."""
+
+    def find_log(
+        self,
+        *,
+        file: str | None = None,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        actor_id: str | None = None,
+        pid: int | None = None,
+        is_error: bool = False,
+    ) -> tuple[str, str] | None: ...
+    def log_tail(self, node_id: str, file: str, lines: int) -> int: ...
+    def read_log(self, node_id: str, file: str, offset: int) -> tuple[bytes, int]: ...
 
 # Workers.
 def connect_worker(session_dir: str, stdout: int, stderr: int) -> None: ...

@@ -122,6 +122,7 @@ def _start(arguments: Arguments, directory: str) -> None:
         spill_to=arguments.spill_to,
         store_patience_ms=arguments.store_patience_ms,
         tell_spilling=arguments.tell_spilling,
+        entrypoint=_entrypoint(),
     )
 
 
@@ -132,9 +133,14 @@ def _connect(arguments: Arguments, directory: str) -> None:
         sys_path=_sys_path(),
         namespace=arguments.namespace,
         log_to_driver=arguments.log_to_driver,
-        entrypoint=" ".join(sys.orig_argv)[:_LONGEST_ENTRYPOINT].encode(errors="replace").decode(),
+        entrypoint=_entrypoint(),
         python=f"{sys.version_info[0]}.{sys.version_info[1]}",
     )
+
+
+def _entrypoint() -> str:
+    """What was run, in words."""
+    return " ".join(sys.orig_argv)[:_LONGEST_ENTRYPOINT].encode(errors="replace").decode()
 
 
 def auto_init() -> None:

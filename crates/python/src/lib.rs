@@ -12,6 +12,7 @@
 //! - [`execute`]: the main loop of a worker
 //! - [`inspect`]: questions about the cluster and this process
 //! - [`timeline`]: the timeline of the session
+//! - [`state`]: the session as an observer sees it, for `oxiray.util.state`
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,7 @@ mod inspect;
 mod objects;
 mod refs;
 mod session;
+mod state;
 mod submit;
 mod timeline;
 mod values;
@@ -37,6 +39,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<actors::ActorCall>()?;
     module.add_class::<buffers::StoreView>()?;
     module.add_class::<buffers::PrivateView>()?;
+    module.add_class::<state::Observer>()?;
     let functions = [
         wrap_pyfunction!(access::get, module)?,
         wrap_pyfunction!(objects::put, module)?,

@@ -191,7 +191,7 @@ pub(crate) fn shape(
 
 /// Starts a node service and makes its session the current one.
 #[pyfunction]
-#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling))]
+#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling, entrypoint))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn start(
     py: Python<'_>,
@@ -209,8 +209,10 @@ pub(crate) fn start(
     spill_to: Vec<String>,
     store_patience_ms: u64,
     tell_spilling: bool,
+    entrypoint: String,
 ) -> PyResult<()> {
     let job = JobConfig {
+        entrypoint,
         sys_path: sys_path.clone(),
         namespace: namespace.clone(),
         log_to_driver,

@@ -1,0 +1,134 @@
+//! What `oxiray.util.state` asks: the session as an observer sees it.
+
+use std::path::Path;
+
+use oxiray_observe::logs::Wanted;
+use oxiray_observe::{Error, Filter, Query, Resource, Session, Sort};
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyConnectionError, PyOSError, PyTimeoutError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A connection that only looks. Rows are JSON, for Python's own reader.
+#[pyclass(frozen, module = "oxiray._native")]
+pub(crate) struct Observer(Mutex<Session>);
+
+/// How many there are, how many meet the conditions, the rows as JSON, what is missing.
+type Listed = (usize, usize, String, Vec<String>);
+
+/// Node, file, size, and the process that wrote it.
+type LogTuple = (String, String, u64, Option<u32>);
+
+fn raised(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::BadQuery(_) => PyValueError::new_err(text),
+        Error::NoAnswer(_) => PyTimeoutError::new_err(text),
+        Error::NothingRuns(_) | Error::NoSuchSession(_) | Error::Connection { .. } => {
+            PyConnectionError::new_err(text)
+        }
+        _ => PyOSError::new_err(text),
+    }
+}
+
+impl Observer {
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&mut Session) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| question(&mut self.0.lock())).map_err(raised)
+    }
+}
+
+#[pymethods]
+impl Observer {
+    /// Of the session in a directory, or else of an address, or else of the newest.
+    #[new]
+    #[pyo3(signature = (directory=None, address=None))]
+    fn new(py: Python<'_>, directory: Option<&str>, address: Option<&str>) -> PyResult<Self> {
+        let session = py.detach(|| match directory {
+            Some(directory) => Session::open(Path::new(directory)),
+            None => Session::find(address),
+        });
+        session.map(|session| Self(Mutex::new(session))).map_err(raised)
+    }
+
+    #[pyo3(signature = (resource, *, filters, limit, detail, sort=None))]
+    fn rows(
+        &self,
+        py: Python<'_>,
+        resource: &str,
+        filters: Vec<(String, String, String)>,
+        limit: Option<usize>,
+        detail: bool,
+        sort: Option<&str>,
+    ) -> PyResult<Listed> {
+        let resource: Resource = resource.parse().map_err(raised)?;
+        let filters =
+            filters.iter().map(|(key, operator, value)| Filter::new(key, operator, value));
+        let filters = filters.collect::<Result<Vec<_>, _>>().map_err(raised)?;
+        let sort = sort.map(Sort::from);
+        let query = Query { filters, limit, detail, sort, ..Query::default() };
+        let page = self.ask(py, |session| session.list(resource, &query))?;
+        let rows = serde_json::Value::Array(page.rows).to_string();
+        Ok((page.total, page.filtered, rows, page.notes))
+    }
+
+    fn get(&self, py: Python<'_>, resource: &str, id: &str) -> PyResult<Option<String>> {
+        let resource: Resource = resource.parse().map_err(raised)?;
+        let row = self.ask(py, |session| session.get(resource, id))?;
+        Ok(row.map(|row| row.to_string()))
+    }
+
+    fn summary(&self, py: Python<'_>, resource: &str) -> PyResult<String> {
+        let resource: Resource = resource.parse().map_err(raised)?;
+        self.ask(py, |session| session.summary(resource)).map(|summary| summary.to_string())
+    }
+
+    #[pyo3(signature = (node_id=None))]
+    fn log_files(
+        &self,
+        py: Python<'_>,
+        node_id: Option<&str>,
+    ) -> PyResult<(Vec<LogTuple>, Vec<String>)> {
+        let (files, notes) = self.ask(py, |session| session.log_files(node_id))?;
+        let files = files.into_iter().map(|file| (file.node_id, file.file, file.size, file.pid));
+        Ok((files.collect(), notes))
+    }
+
+    /// The node and the file of a log; none: nothing said which.
+    #[pyo3(signature = (*, file=None, node_id=None, task_id=None, actor_id=None, pid=None, is_error=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    fn find_log(
+        &self,
+        py: Python<'_>,
+        file: Option<String>,
+        node_id: Option<String>,
+        task_id: Option<String>,
+        actor_id: Option<String>,
+        pid: Option<u32>,
+        is_error: bool,
+    ) -> PyResult<Option<(String, String)>> {
+        let wanted = Wanted { file, node_id, task_id, actor_id, pid, is_error };
+        self.ask(py, |session| session.find_log(&wanted))
+    }
+
+    /// Where the last lines of a log begin.
+    fn log_tail(&self, py: Python<'_>, node_id: &str, file: &str, lines: u64) -> PyResult<u64> {
+        self.ask(py, |session| session.beginning_of_tail(node_id, file, lines))
+    }
+
+    /// Bytes of a log from there on, and how many the file has.
+    fn read_log<'py>(
+        &self,
+        py: Python<'py>,
+        node_id: &str,
+        file: &str,
+        offset: i64,
+    ) -> PyResult<(Bound<'py, PyBytes>, u64)> {
+        let most = oxiray_observe::logs::AT_ONCE;
+        let part = self.ask(py, |session| session.read_log(node_id, file, offset, most))?;
+        Ok((PyBytes::new(py, &part.bytes), part.size))
+    }
+}

@@ -1,0 +1,72 @@
+"""`get_task` and its like: everything about one, by its id or the beginning of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from ._observer import ask
+from ._rows import (
+    KINDS,
+    ActorState,
+    JobState,
+    NodeState,
+    ObjectState,
+    Row,
+    TaskState,
+    WorkerState,
+)
+
+_TIMEOUT_S = 30
+
+
+def _one(resource: str, name: Any, address: str | None) -> Row | None:
+    # Ids of the API's own classes, and references, say theirs.
+    text = name.hex() if hasattr(name, "hex") else str(name)
+    found = ask(address, lambda observer: observer.get(resource, text))
+    return None if found is None else KINDS[resource](json.loads(found))
+
+
+def get_task(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> TaskState | None:
+    """A task: by its id, or by a reference that it returns."""
+    return cast("TaskState | None", _one("tasks", id, address))
+
+
+def get_actor(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> ActorState | None:
+    """An actor."""
+    return cast("ActorState | None", _one("actors", id, address))
+
+
+def get_object(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> list[ObjectState]:
+    """An object, as each process holds it; whom it belongs to comes first."""
+    from ._list import list_objects
+
+    text = id.hex() if hasattr(id, "hex") else str(id)
+    return list_objects(address, [("object_id", "=", text)], limit=None, detail=True)
+
+
+def get_node(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> NodeState | None:
+    """A node."""
+    return cast("NodeState | None", _one("nodes", id, address))
+
+
+def get_worker(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> WorkerState | None:
+    """A driver or worker."""
+    return cast("WorkerState | None", _one("workers", id, address))
+
+
+def get_job(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> JobState | None:
+    """A program."""
+    return cast("JobState | None", _one("jobs", id, address))

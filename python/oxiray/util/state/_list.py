@@ -1,0 +1,144 @@
+"""`list_tasks` and its like."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+from ._observer import ask, miss
+from ._rows import (
+    KINDS,
+    ActorState,
+    JobState,
+    NodeState,
+    ObjectState,
+    Row,
+    TaskState,
+    WorkerState,
+)
+
+Filters = Sequence[tuple[str, str, Any]]
+R = TypeVar("R", bound=Row)
+
+DEFAULT_LIMIT = 100
+_TIMEOUT_S = 30
+
+
+def rows(
+    resource: str,
+    address: str | None,
+    filters: Filters | None,
+    limit: int | None,
+    detail: bool,
+    raise_on_missing_output: bool,
+    explain: bool = False,
+) -> list[Row]:
+    """Rows that meet the conditions; says when there are more than `limit`."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise ValueError(f"limit must be a whole number, 0 or more, not {limit!r}")
+    conditions = [_condition(each) for each in filters or ()]
+    _, filtered, text, notes = ask(
+        address,
+        lambda observer: observer.rows(resource, filters=conditions, limit=limit, detail=detail),
+    )
+    miss(notes, raise_on_missing_output)
+    kind = KINDS[resource]
+    found = [kind(row) for row in json.loads(text)]
+    if explain and len(found) < filtered:
+        warnings.warn(
+            f"These are {len(found)} of {filtered} {resource}; limit= gives more.", stacklevel=3
+        )
+    return found
+
+
+def _condition(each: Any) -> tuple[str, str, str]:
+    if not isinstance(each, (tuple, list)) or len(each) != 3:
+        raise ValueError(f'a filter is a triple such as ("state", "=", "ALIVE"), not {each!r}')
+    key, operator, value = each
+    return str(key), str(operator), "" if value is None else str(value)
+
+
+def list_tasks(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[TaskState]:
+    """Tasks, the newest first."""
+    found = rows("tasks", address, filters, limit, detail, raise_on_missing_output, _explain)
+    return cast("list[TaskState]", found)
+
+
+def list_actors(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ActorState]:
+    """Actors; those that died lately come last."""
+    found = rows("actors", address, filters, limit, detail, raise_on_missing_output, _explain)
+    return cast("list[ActorState]", found)
+
+
+def list_objects(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ObjectState]:
+    """Objects, a row for each process that holds one."""
+    found = rows("objects", address, filters, limit, detail, raise_on_missing_output, _explain)
+    return cast("list[ObjectState]", found)
+
+
+def list_nodes(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[NodeState]:
+    """Nodes; those that left lately come last."""
+    found = rows("nodes", address, filters, limit, detail, raise_on_missing_output, _explain)
+    return cast("list[NodeState]", found)
+
+
+def list_workers(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[WorkerState]:
+    """Drivers and workers; those that ended lately come last."""
+    found = rows("workers", address, filters, limit, detail, raise_on_missing_output, _explain)
+    return cast("list[WorkerState]", found)
+
+
+def list_jobs(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[JobState]:
+    """Programs, those that ended lately included."""
+    found = rows("jobs", address, filters, limit, detail, raise_on_missing_output, _explain)
+    return cast("list[JobState]", found)

@@ -1,0 +1,191 @@
+"""`oxiray list`, `get`, `summary`, `logs`, `stack`, `timeline`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import oxiray as ray
+import pytest
+from conftest import BASE, wait_until
+from oxiray.util import state
+
+PROGRAM = os.path.join(os.path.dirname(sys.executable), "oxiray")
+NOTHING_RUNS = 3
+NASTY = "<b>\"'\n\x1b[31m\u202e"
+
+
+def oxiray(*arguments, code=0, **env):
+    done = subprocess.run(
+        [PROGRAM, *arguments],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def rows(*arguments):
+    return json.loads(oxiray("list", *arguments, "--format=json"))
+
+
+@ray.remote
+class Speaker:
+    def say(self, *lines):
+        for line in lines:
+            print(line)
+        return os.getpid()
+
+
+@ray.remote
+def work(x):
+    return x
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    ray.shutdown()
+    ray.init(num_cpus=2, namespace="tests", logging_level="error")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def speaker(session):
+    speaker = Speaker.options(name=NASTY).remote()
+    ray.get(speaker.say.remote())
+    return speaker
+
+
+def test_lists_of_everything(speaker):
+    ray.get(work.remote(1))
+    ref = ray.put(b"z" * 200_000)
+    for resource in ("actors", "objects", "nodes", "workers", "jobs", "tasks"):
+        wait_until(lambda resource=resource: rows(resource), message=resource)
+        table = oxiray("list", resource)
+        assert len(table.splitlines()) >= 2, table
+        assert oxiray("list", resource, "--detail").count("\n") == table.count("\n")
+        assert oxiray("list", resource, "--format=yaml").startswith("- ")
+    del ref
+
+
+def test_conditions_order_and_limit():
+    assert rows("workers", "--filter=worker_type=driver")[0]["pid"] == os.getpid()
+    others = rows("workers", "--filter", "worker_type!=DRIVER", "--filter=is_alive=true")
+    assert others and all(row["worker_type"] == "WORKER" for row in others)
+    sorted_pids = [row["pid"] for row in rows("workers", "--sort=-pid")]
+    assert sorted_pids == sorted(sorted_pids, reverse=True)
+    done = subprocess.run(
+        [PROGRAM, "list", "workers", "--limit=1"], capture_output=True, text=True, timeout=60
+    )
+    assert len(done.stdout.splitlines()) == 2 and "--limit shows more" in done.stderr
+
+
+def test_names_do_not_break_a_table(speaker):
+    table = oxiray("list", "actors", "--filter=class_name=Speaker")
+    assert len(table.splitlines()) == 2, table
+    assert r"<b>\"'\n\u{1b}[31m\u{202e}" in table.replace("\"'", "\\\"'"), table
+    assert "\x1b" not in table and "\u202e" not in table
+    (row,) = rows("actors", "--filter=class_name=Speaker")
+    assert row["name"] == NASTY
+
+
+def test_yaml_is_yaml(speaker):
+    yaml = pytest.importorskip("yaml")
+    text = oxiray("list", "actors", "--format=yaml", "--detail")
+    assert yaml.safe_load(text) == rows("actors", "--detail")
+
+
+def test_get_shows_one(speaker):
+    (row,) = rows("actors", "--filter=class_name=Speaker")
+    shown = json.loads(oxiray("get", "actor", row["actor_id"], "--format=json"))
+    assert shown["actor_id"] == row["actor_id"] and shown["state"] == "ALIVE"
+    assert f'actor_id: "{row["actor_id"]}"' in oxiray("get", "actors", row["actor_id"][:20])
+    assert "oxiray list actors" in oxiray("get", "actors", "ee" * 16, code=1)
+
+
+def test_summaries(speaker):
+    ray.get([work.remote(i) for i in range(5)])
+
+    def counted():
+        lines = oxiray("summary", "tasks").splitlines()
+        return [line for line in lines if line.startswith("work ")]
+
+    wait_until(lambda: counted() and " FINISHED" in oxiray("summary", "tasks"), message="counted")
+    summary = json.loads(oxiray("summary", "actors", "--format=json"))
+    (group,) = [group for group in summary["rows"] if group["name"] == "Speaker"]
+    assert group["states"]["ALIVE"] == 1
+
+
+def test_wrong_questions():
+    assert "there are no 'things'" in oxiray("list", "things", code=1).replace('"', "'")
+    refusal = oxiray("list", "nodes", "--filter=colour=red", code=1)
+    assert "colour" in refusal and "node_ip" in refusal
+    assert "key=value" in oxiray("list", "nodes", "--filter=red", code=1)
+    oxiray("list", "nodes", "--format=xml", code=2)
+    assert "1.2.3.4:5" in oxiray("list", "nodes", "--address=1.2.3.4:5", code=NOTHING_RUNS)
+
+
+def test_nothing_runs():
+    with tempfile.TemporaryDirectory(dir=BASE) as empty:
+        for command in (["list", "tasks"], ["get", "node", "ab"], ["summary", "tasks"], ["logs"]):
+            text = oxiray(*command, code=NOTHING_RUNS, OXIRAY_TMPDIR=empty)
+            assert "no Oxiray session" in text
+
+
+def test_logs(speaker):
+    pid = ray.get(speaker.say.remote("first", "second", "third"))
+    name = f"worker-{pid}.out"
+    wait_until(lambda: name in oxiray("logs"), message="the file is listed")
+    assert oxiray("logs", name) == "first\nsecond\nthird\n"
+    assert (
+        oxiray("logs", name, "--tail=1") == oxiray("logs", f"--pid={pid}", "--tail=1") == "third\n"
+    )
+    (row,) = rows("actors", "--filter=class_name=Speaker")
+    assert oxiray("logs", "--actor-id", row["actor_id"], "--tail=2") == "second\nthird\n"
+    node = state.list_nodes()[0].node_id
+    assert name in oxiray("logs", f"--node-id={node[:16]}")
+    assert "no log file" in oxiray("logs", "../node.sock", code=1)
+    assert "no node" in oxiray("logs", "--node-id=zz", code=1)
+
+
+def test_logs_are_followed(speaker):
+    pid = ray.get(speaker.say.remote("begin"))
+    wait_until(lambda: f"worker-{pid}.out" in oxiray("logs"), message="the file is listed")
+    follow = subprocess.Popen(
+        [PROGRAM, "logs", f"--pid={pid}", "--follow", "--tail=1"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert follow.stdout.readline() == "begin\n"
+        ray.get(speaker.say.remote("and more"))
+        assert follow.stdout.readline() == "and more\n"
+    finally:
+        follow.kill()
+        follow.communicate()
+
+
+def test_stacks_or_how_to_have_them(speaker):
+    done = subprocess.run([PROGRAM, "stack"], capture_output=True, text=True, timeout=60)
+    if done.returncode == 0:
+        assert "Process" in done.stdout
+    else:
+        assert "pip install py-spy" in done.stderr or "ptrace" in done.stderr, done.stderr
+    assert "none of the session's" in oxiray("stack", "--pid=1", code=1)
+
+
+def test_a_timeline_is_written(tmp_path):
+    ray.get(work.remote(1))
+    path = tmp_path / "t.json"
+
+    def written():
+        oxiray("timeline", "-o", str(path))
+        return any(event.get("name") == "work" for event in json.loads(path.read_text()))
+
+    wait_until(written, message="the task is in it")
+    assert json.loads(oxiray("timeline", "-o", "-"))
+    assert "cannot be written" in oxiray("timeline", "-o", "/nowhere/t.json", code=1)
