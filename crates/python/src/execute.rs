@@ -203,7 +203,7 @@ impl Worker {
         task: &Task<'_>,
         after: &mut Next,
     ) -> (Arc<str>, PyResult<Bound<'py, PyAny>>) {
-        if let Err(error) = self.load(py, execution.giver, task.function) {
+        if let Err(error) = self.load(py, execution, task.function) {
             return (task.name.into(), Err(error));
         }
         let Some(loaded) = self.functions.get_mut(&task.function) else {
@@ -271,7 +271,10 @@ impl Worker {
         callable: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (args, kwargs) = self.arguments(py, task)?;
-        execution.note_call();
+        // Reading the clock is dear beside a small task: arguments that came along take no time.
+        if !task.values.is_empty() {
+            execution.note_call();
+        }
         let result = callable.call(args, kwargs.as_ref());
         execution.note_return();
         if !self.session.is_ours() {
@@ -328,17 +331,18 @@ impl Worker {
         Ok((args, Some(kwargs)))
     }
 
-    fn load(&mut self, py: Python<'_>, giver: ProcessId, id: FunctionId) -> PyResult<()> {
+    fn load(&mut self, py: Python<'_>, execution: &Execution, id: FunctionId) -> PyResult<()> {
         if self.functions.contains_key(&id) {
             return Ok(());
         }
-        let payload = self.payload(py, giver, id)?;
+        let payload = self.payload(py, execution.giver, id)?;
         let loaded = self.hooks.bind(py).call_method1("load_function", (&*payload,))?;
         let (function, name, max_calls, retry_exceptions): (Py<PyAny>, String, u64, Py<PyAny>) =
             loaded.extract()?;
         let name = name.into();
         let loaded = Loaded { function, name, max_calls, calls: 0, retry_exceptions };
         self.functions.insert(id, loaded);
+        execution.note_call();
         Ok(())
     }
 
@@ -471,6 +475,7 @@ impl Worker {
                 runtime.keep_constructor(actor, &execution, &payload);
             }
             let class = self.hooks.bind(py).call_method1("load_class", (&*payload,))?;
+            execution.note_call();
             self.call(py, &execution, &task, &class)
         });
         drop(task);

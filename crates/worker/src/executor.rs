@@ -61,7 +61,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Its arguments are there, and its function is about to be called.
+    /// Its function is about to be called, after arguments or the function had to be fetched.
     pub fn note_call(&self) {
         if self.recorded {
             self.called.set(monotonic_ns());
@@ -86,9 +86,13 @@ impl Execution {
         if !self.recorded {
             return events.end();
         }
-        // One that failed on the way to its function has spent all its time there.
-        let called = if self.called.get() == 0 { now } else { self.called.get() };
-        let returned = if self.returned.get() == 0 { now } else { self.returned.get() };
+        let (called, returned) = match (self.called.get(), self.returned.get()) {
+            // It failed on the way to its function.
+            (_, 0) => (now, now),
+            // Its arguments came with it.
+            (0, returned) => (self.started, returned),
+            times => times,
+        };
         events.ran(&Ran {
             task: self.id,
             attempt: self.attempt,
