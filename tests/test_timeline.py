@@ -273,12 +273,12 @@ def test_the_command(tmp_path):
     path = tmp_path / "cli.json"
     program = Path(ray.__file__).parent / "_bin" / "oxiray"
     session = ray._native.context()["session_dir"]
-    command = [program, "timeline", "-o", path, "--session", session]
+    command = [program, "timeline", "-o", path, "--address", session]
     result = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert result.returncode == 0 and str(path) in result.stdout, result
     assert any(event["name"] == "timed_task" for event in json.loads(path.read_text()))
     result = subprocess.run(
-        [program, "timeline", "--session", tmp_path / "none"], capture_output=True, text=True
+        [program, "timeline", "--address", tmp_path / "none"], capture_output=True, text=True
     )
     assert result.returncode == 1 and "no session directory" in result.stderr
 
@@ -328,3 +328,41 @@ def test_a_full_disk_costs_events_and_never_tasks(full_disk, driver):
         print("all done")
     """
     assert "all done" in driver(program).stdout
+
+
+def test_all_nodes_of_a_cluster_are_in_it(driver):
+    program = """
+        import oxiray as ray
+        from oxiray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1})
+        cluster.add_node(num_cpus=1, resources={"there": 1})
+
+        @ray.remote(resources={"there": 1})
+        def far(x):
+            return x
+
+        @ray.remote(resources={"there": 1})
+        def fails_far_away():
+            raise ValueError("very far")
+
+        @ray.remote(num_cpus=0)
+        def near():
+            return 1
+
+        assert ray.get(far.remote(near.remote())) == 1
+        try:
+            ray.get(fails_far_away.remote())
+        except ValueError:
+            pass
+        events = ray.timeline()
+        named = {event["name"]: event for event in events if event["ph"] == "X"}
+        assert named["far"]["pid"] != named["near"]["pid"], named
+        assert "very far" in named["fails_far_away"]["args"]["error"]
+        (start,), (end,) = ([e for e in events if e["ph"] == phase] for phase in "sf")
+        assert (start["pid"], end["pid"]) == (named["near"]["pid"], named["far"]["pid"])
+        ray.shutdown()
+        cluster.shutdown()
+        print("both are there")
+    """
+    assert "both are there" in driver(program).stdout

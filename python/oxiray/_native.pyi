@@ -151,10 +151,12 @@ def key_value(
 def context() -> dict[str, Any]:
     """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; address of the node and control service, empty when alone: address, control: str; is_driver: bool; device_ids: list[int]"""
 
-def timeline() -> bytes:
-    """The session as a Chrome trace: JSON."""
+def timeline() -> tuple[bytes, list[str]]:
+    """The session as a Chrome trace: JSON; and what is missing, in sentences."""
 
-def write_timeline(filename: str) -> None: ...
+def write_timeline(filename: str) -> list[str]:
+    """Writes that JSON; what is missing, in sentences."""
+
 def timeline_view(
     width: int,
 ) -> tuple[list[str], list[tuple[str, list[tuple[int, int, int, int, bool]]]]]:

@@ -14,7 +14,16 @@ def timeline(filename: str | os.PathLike[str] | None = None) -> list[dict[str, A
     if not _native.is_running():
         raise RuntimeError("There is no session to show a timeline of: call init() first")
     if filename is not None:
-        _native.write_timeline(os.fspath(filename))
+        _warn(_native.write_timeline(os.fspath(filename)))
         return None
-    events: list[dict[str, Any]] = json.loads(_native.timeline())
+    encoded, missing = _native.timeline()
+    _warn(missing)
+    events: list[dict[str, Any]] = json.loads(encoded)
     return events
+
+
+def _warn(missing: list[str]) -> None:
+    if missing:
+        import warnings
+
+        warnings.warn(f"The timeline is not complete: {'; '.join(missing)}", stacklevel=3)
