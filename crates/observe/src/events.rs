@@ -74,6 +74,15 @@ impl Files for NodeFiles<'_> {
     }
 }
 
+/// A text that a history names; none: it is not to be had.
+pub(crate) fn read_text(
+    observer: &mut Observer,
+    session: &Path,
+    place: TextPlace,
+) -> Option<String> {
+    texts::read(&mut NodeFiles::new(observer, session, place.node), place).ok().flatten()
+}
+
 impl Session {
     /// What happened to every task of every node, as of now. What nodes that left had not told
     /// before is not in it.
@@ -98,8 +107,7 @@ impl Session {
 
     /// A text that the history names: a traceback, or what a user said of a span.
     pub fn text(&mut self, place: TextPlace) -> Option<String> {
-        let mut files = NodeFiles::new(&mut self.observer, &self.dir, place.node);
-        texts::read(&mut files, place).ok().flatten()
+        read_text(&mut self.observer, &self.dir, place)
     }
 
     /// The history as it was last read.
@@ -111,10 +119,7 @@ impl Session {
     pub fn write_trace(&mut self, out: impl io::Write) -> Result<Vec<String>> {
         let notes = self.update_history()?;
         let Self { observer, dir, history, .. } = self;
-        let text = |place: TextPlace| {
-            let mut files = NodeFiles::new(observer, dir, place.node);
-            texts::read(&mut files, place).ok().flatten()
-        };
+        let text = |place: TextPlace| read_text(observer, dir, place);
         let failed = |error| Error::File(format!("the trace cannot be written: {error}"));
         trace::write(history, text, out).map_err(failed)?;
         Ok(notes)

@@ -5,36 +5,37 @@ use oxiray_ids::TaskId;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
+use crate::events::read_text;
 use crate::query::{Page, Query, total};
 use crate::resource::Resource;
 use crate::rows::tasks::{add_detail, kind, row, value};
 use crate::session::Session;
 
 impl Session {
-    /// Tasks that meet a query; the newest first, unless it says otherwise.
-    pub(crate) fn list_tasks(&mut self, query: &Query) -> Result<Page> {
+    /// Gives the tasks that meet a query, one after the other; the newest first, unless it says
+    /// otherwise. The page has no rows: a million at once are gigabytes.
+    pub(crate) fn each_task(&mut self, query: &Query, mut give: impl FnMut(Value)) -> Result<Page> {
         let nodes = self.members()?;
         let notes = self.update_history()?;
-        let found = self.history.tasks();
-        let mut found: Vec<Task<'_>> = found
+        let Self { observer, dir, history, .. } = self;
+        let mut found: Vec<Task<'_>> = history
+            .tasks()
             .filter(|task| query.admits(Resource::Tasks, |column| value(task, column, &nodes)))
             .collect();
         if query.sort.is_none() {
             found.sort_by_cached_key(|task| std::cmp::Reverse(task.submitted_ns()));
         }
         let (filtered, found) = query.part(found, |task, column| value(task, column, &nodes));
-        let mut rows: Vec<Value> = found.iter().map(|task| row(task, &nodes)).collect();
-        if query.detail {
-            rows.iter_mut().zip(&found).for_each(|(row, task)| add_detail(row, task));
-        }
-        let failures: Vec<_> = found.iter().map(failure_place).collect();
-        let total = self.history.len();
-        if query.detail {
-            for (row, place) in rows.iter_mut().zip(failures) {
-                row["error_message"] = place.and_then(|place| self.text(place)).into();
+        for task in found {
+            let mut row = row(&task, &nodes);
+            if query.detail {
+                add_detail(&mut row, &task);
+                row["error_message"] =
+                    failure_place(&task).and_then(|place| read_text(observer, dir, place)).into();
             }
+            give(row);
         }
-        Ok(Page { total, filtered, rows, notes })
+        Ok(Page { total: history.len(), filtered, rows: Vec::new(), notes })
     }
 
     /// Everything about one task, by its id or the beginning of it, or by the id of what it

@@ -70,8 +70,7 @@ impl Observer {
         let filters = filters.collect::<Result<Vec<_>, _>>().map_err(raised)?;
         let sort = sort.map(Sort::from);
         let query = Query { filters, limit, detail, sort, ..Query::default() };
-        let page = self.ask(py, |session| session.list(resource, &query))?;
-        let rows = serde_json::Value::Array(page.rows).to_string();
+        let (page, rows) = self.ask(py, |session| session.list_json(resource, &query))?;
         Ok((page.total, page.filtered, rows, page.notes))
     }
 

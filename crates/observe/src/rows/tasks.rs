@@ -3,7 +3,7 @@
 use oxiray_events::{Attempt, State, Task, TaskKind};
 use serde_json::{Map, Value, json};
 
-use super::Nodes;
+use super::{Nodes, hex};
 use crate::resource::Resource;
 
 fn ms(ns: Option<u64>) -> Value {
@@ -25,14 +25,14 @@ pub(crate) fn value(task: &Task<'_>, column: &str, nodes: &Nodes) -> Value {
     let newest = task.newest();
     let worker = newest.worker();
     match column {
-        "task_id" => task.id().to_string().into(),
+        "task_id" => hex(&task.id().0).into(),
         "attempt_number" => newest.number().into(),
         "name" | "func_or_class_name" => task.name().into(),
         "state" => newest.state().as_str().into(),
-        "job_id" => task.id().actor().job().to_string().into(),
-        "actor_id" => task.actor().map_or(Value::Null, |actor| actor.to_string().into()),
+        "job_id" => hex(&task.id().actor().job().0).into(),
+        "actor_id" => task.actor().map_or(Value::Null, |actor| hex(&actor.0).into()),
         "type" => kind(task.kind()).into(),
-        "parent_task_id" => task.parent().map_or(Value::Null, |parent| parent.to_string().into()),
+        "parent_task_id" => task.parent().map_or(Value::Null, |parent| hex(&parent.0).into()),
         "node_id" => worker.map_or(Value::Null, |worker| nodes.id(worker.node)),
         "worker_id" => worker.map_or(Value::Null, |worker| nodes.worker_id(worker.id)),
         "worker_pid" => worker.filter(|worker| worker.pid != 0).map(|worker| worker.pid).into(),
@@ -81,7 +81,7 @@ pub(crate) fn add_detail(row: &mut Value, task: &Task<'_>) {
 }
 
 fn ids(tasks: Vec<oxiray_ids::TaskId>) -> Value {
-    tasks.into_iter().map(|task| task.to_string()).collect()
+    tasks.into_iter().map(|task| hex(&task.0)).collect()
 }
 
 fn events(task: &Task<'_>, attempt: &Attempt<'_>) -> Value {
