@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import types
 from pathlib import Path
 
@@ -328,6 +329,42 @@ def test_a_full_disk_costs_events_and_never_tasks(full_disk, driver):
         print("all done")
     """
     assert "all done" in driver(program).stdout
+
+
+def test_what_a_driver_leaves_behind_has_failed(driver):
+    left = """
+        import os, time
+        import oxiray as ray
+        ray.init(address="auto", log_to_driver=False)
+
+        @ray.remote
+        def left_behind():
+            time.sleep(600)
+
+        ref = left_behind.remote()
+        while not [event for event in ray.timeline() if event["ph"] == "B"]:
+            time.sleep(0.01)
+        os._exit(1)
+    """
+    program = f"""
+        import os, subprocess, sys, time
+        import oxiray as ray
+        from oxiray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, connect=True, head_node_args={{"num_cpus": 1}})
+        assert subprocess.run([sys.executable, "-c", {textwrap.dedent(left)!r}]).returncode == 1
+
+        def states():
+            events = [e for e in ray.timeline() if e["name"] == "left_behind"]
+            return [(e["args"]["state"], e["args"].get("error_type")) for e in events]
+
+        while states() != [("FAILED", "OWNER_DIED")]:
+            time.sleep(0.01)
+        ray.shutdown()
+        cluster.shutdown()
+        print("failed")
+    """
+    assert "failed" in driver(program).stdout
 
 
 def test_all_nodes_of_a_cluster_are_in_it(driver):

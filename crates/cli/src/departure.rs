@@ -2,6 +2,7 @@
 
 use std::io;
 
+use oxiray_events::{EventLog, Role};
 use oxiray_ids::ProcessId;
 use oxiray_node::Event;
 use oxiray_sys::clock::monotonic_ns;
@@ -66,7 +67,18 @@ impl Shell {
             self.io.tidy_output(output);
         }
         tracing::info!(pid = departing.connection.pid, reason, "process ended");
+        self.record_end(departing.process);
         self.event(Event::Ended { process: departing.process, reason, last_lines });
+    }
+
+    /// What it had not finished shows as failed to whoever looks at the history of tasks.
+    fn record_end(&mut self, process: ProcessId) {
+        let session = self.io.session.path();
+        let events = self.events.get_or_insert_with(|| {
+            EventLog::new(session, ProcessId::new(process.node(), 0), Role::Node)
+        });
+        events.set_now(monotonic_ns());
+        events.ended(process);
     }
 
     pub(crate) fn on_zygote(&mut self) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use oxiray_events::EventLog;
 use oxiray_node::{Event, Node, Outbox};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::control::{Registered, ToNode, from_node, to_node::Body};
@@ -40,6 +41,8 @@ pub(crate) struct Shell {
     memory_watch: Option<MemoryWatch>,
     warmer: Warmer,
     pub(crate) departing: Vec<Departing>,
+    /// Ends of processes, made when there is one to record.
+    pub(crate) events: Option<EventLog>,
     pub(crate) zygote_died_at: Option<u64>,
     /// The cluster's name.
     pub(crate) cluster: Vec<u8>,
@@ -66,6 +69,7 @@ impl Shell {
             memory_watch,
             warmer,
             departing: Vec::new(),
+            events: None,
             zygote_died_at: None,
             cluster: Vec::new(),
             told: Told::default(),

@@ -141,6 +141,8 @@ pub(crate) enum Record {
     },
     /// The user marked a span of time; `home` is 0 where no task ran.
     Span { task: Named, start: u64, duration: u64, name: u32, extra: u32 },
+    /// A process of this node ended, as the node service saw it.
+    Ended { process: ProcessId, time: u64 },
 }
 
 const SUBMITTED: u8 = 1;
@@ -150,6 +152,7 @@ const READY: u8 = 4;
 const SENT: u8 = 5;
 const RETRIED: u8 = 6;
 const FAILED: u8 = 7;
+const ENDED: u8 = 8;
 const TWO_SLOTS: u8 = 0x80;
 const RAN: u8 = TWO_SLOTS | 1;
 const SPAN: u8 = TWO_SLOTS | 2;
@@ -209,6 +212,11 @@ impl Record {
                 put(&mut slots, 48, name.to_le_bytes());
                 put(&mut slots, 52, extra.to_le_bytes());
             }
+            Self::Ended { process, time } => {
+                slots[0] = ENDED;
+                put(&mut slots, 16, time.to_le_bytes());
+                put(&mut slots, 24, process.0.to_le_bytes());
+            }
         }
         (slots, slots_of(slots[0]) * SLOT)
     }
@@ -237,6 +245,7 @@ impl Record {
             SENT => Self::Sent { task, time, peer: ProcessId(u64(24)) },
             RETRIED => Self::Retried { task, time },
             FAILED => Self::Failed { task, time, code: detail, text: u32(24) },
+            ENDED => Self::Ended { process: ProcessId(u64(24)), time },
             RAN => Self::Ran {
                 task,
                 start: time,

@@ -13,6 +13,7 @@
 //! - [`files`]: where files come from: this machine, or another
 //! - [`history`]: [`History`], what all tasks of all processes went through
 //! - [`task`]: one task of it
+//! - `reading`, `tables`: how it grows, and what it is made of
 //! - `tail`: the growth of one process's files
 //! - [`timeline`]: what ran when, as many rectangles as fit on a screen
 //! - [`trace`]: what ran when, all of it, as a Chrome trace
@@ -32,6 +33,8 @@ pub mod files;
 mod format;
 pub mod history;
 pub mod log;
+mod reading;
+mod tables;
 mod tail;
 pub mod task;
 pub mod texts;

@@ -216,6 +216,12 @@ impl EventLog {
         };
     }
 
+    /// A process of this node ended; for the node service to say.
+    pub fn ended(&mut self, process: ProcessId) {
+        let time = self.now;
+        self.write(Record::Ended { process, time });
+    }
+
     /// Writes a record about a task; whether there was room. Always inline, as is what it calls:
     /// for a record of a known kind little is left of the encoding.
     #[inline(always)]

@@ -100,6 +100,9 @@ pub(crate) struct Failed {
     pub(crate) text: u32,
 }
 
+/// The code of the wire for a task whose owner is gone.
+const OWNER_DIED: u8 = 3;
+
 /// Why an attempt failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure<'a> {
@@ -253,11 +256,18 @@ impl<'a> Attempt<'a> {
             Some(Outcome::Done) => State::Finished,
             Some(Outcome::Raised) => State::Failed,
             None if tried.given_up || !self.is_newest => State::Failed,
+            None if self.abandoned_ns().is_some() => State::Failed,
             None if self.runs() => State::Running,
             None if tried.sent > 0 || tried.start > 0 => State::Submitted,
             None if tried.ready > 0 => State::PendingNode,
             None => State::PendingArguments,
         }
+    }
+
+    /// When its owner ended, before it did: then nothing comes of it.
+    fn abandoned_ns(&self) -> Option<u64> {
+        let owner = self.history.entries[self.task as usize].owner;
+        self.history.processes.get(owner as usize)?.ended_ns
     }
 
     fn runs(&self) -> bool {
@@ -307,8 +317,11 @@ impl<'a> Attempt<'a> {
 
     /// Why it failed, if it did.
     pub fn failure(&self) -> Option<Failure<'a>> {
-        let at = self.tried.failure.checked_sub(1)?;
-        let failed = self.history.failures.get(at as usize)?;
+        let at = self.tried.failure.wrapping_sub(1);
+        let Some(failed) = self.history.failures.get(at as usize) else {
+            let time_ns = self.abandoned_ns().filter(|_| self.tried.outcome.is_none())?;
+            return Some(Failure { time_ns, code: OWNER_DIED, exception: None, text: None });
+        };
         let process = self.history.processes.get(failed.process as usize)?;
         let place = TextPlace { node: process.node, process: process.id.number(), at: failed.text };
         Some(Failure {

@@ -38,6 +38,8 @@ fn anything() -> impl Strategy<Value = Record> {
                 Record::Ran { task, start, outcome, fetch, execute, store, name, exception, text }
             }
         ),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(process, time)| Record::Ended { process: ProcessId(process), time }),
         (named, any::<[u64; 2]>(), any::<[u32; 2]>()).prop_map(|(task, times, texts)| {
             let ([start, duration], [name, extra]) = (times, texts);
             Record::Span { task, start, duration, name, extra }

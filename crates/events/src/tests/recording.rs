@@ -162,3 +162,26 @@ fn spans_of_users_are_read() {
     let found: Vec<_> = spans.iter().map(|span| (history.name(span.name), span.duration)).collect();
     assert_eq!(found, [("outer", 50), ("inner", 5)]);
 }
+
+#[test]
+fn what_an_owner_leaves_behind_has_failed() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    let mut worker = session.log(2, Role::Worker);
+    let mut node = session.log(0, Role::Node);
+    let plain = name("f");
+    for counter in 1..4 {
+        driver.submitted(task(counter), TaskKind::Function, &plain, false, [].into_iter());
+    }
+    worker.ran(&ran(task(1), &plain, 5, 5));
+    worker.begin(task(2), 0, 50);
+    let state = |counter| session.history().get(task(counter)).unwrap().state();
+    assert_eq!([1, 2, 3].map(state), [State::Finished, State::Running, State::PendingNode]);
+    node.set_now(100);
+    node.ended(ProcessId::new(0, DRIVER));
+    assert_eq!([1, 2, 3].map(state), [State::Finished, State::Failed, State::Failed]);
+    let history = session.history();
+    let failure = history.get(task(2)).unwrap().newest().failure().unwrap();
+    assert_eq!(failure.error_type(), "OWNER_DIED");
+    assert!(history.get(task(1)).unwrap().newest().failure().is_none());
+}

@@ -129,10 +129,10 @@ fn a_million_tasks() {
         worker.ran(&ran(task(counter), &names[counter as usize % 20], counter * 1000 + 500, 3000));
     }
     println!("one in the worker: {:?} ns a task", began.elapsed().as_nanos() as u64 / total);
-    let began = clock();
+    let (before, began) = (resident(), clock());
     let mut history = History::new();
     history.update(0, &mut session.files()).unwrap();
-    println!("read: {:?}", began.elapsed());
+    println!("read: {:?}, {} bytes a task", began.elapsed(), (resident() - before) / total);
     assert_eq!(history.len() as u64, total);
     let (first, last) = history.extent_ns().unwrap();
     for (what, from, to) in
@@ -151,4 +151,10 @@ fn a_million_tasks() {
     trace::write(&history, |_| None, std::fs::File::create(&path).unwrap()).unwrap();
     let size = std::fs::metadata(&path).unwrap().len();
     println!("trace: {:?}, {} MB", began.elapsed(), size >> 20);
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }

@@ -1,0 +1,311 @@
+//! How a history grows: records of one task are in the files of several processes, which are read
+//! in any order, so that each record says on its own what it changes (E-5).
+
+use std::io;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use oxiray_ids::{ActorId, PUT_INDEX, TaskId};
+
+use crate::files::Files;
+use crate::format::{Header, Outcome, Record, Running, SLOT, slots_of};
+use crate::history::{History, NONE, Process, Run, Runs, Span, UNNAMED};
+use crate::tail::Tail;
+use crate::task::Failed;
+
+/// Clocks nearer than this are one.
+const SAME_CLOCK_NS: u64 = 1_000_000;
+
+impl History {
+    /// Reads what is new in the files of a node; whether there was anything.
+    pub fn update(&mut self, node: u32, files: &mut dyn Files) -> io::Result<bool> {
+        let before = self.version;
+        // By process: the first and the last of its chunks.
+        let mut listed: HashMap<u32, (u32, u32), RandomState> = HashMap::default();
+        for file in files.list()? {
+            let Some((number, chunk)) = chunk_of(&file.name) else { continue };
+            let (first, last) = listed.entry(number).or_insert((chunk, chunk));
+            (*first, *last) = ((*first).min(chunk), (*last).max(chunk));
+        }
+        let mut numbers: Vec<_> = listed.into_iter().collect();
+        numbers.sort_unstable();
+        for (number, (first, last)) in numbers {
+            let key = (node, number);
+            let mut tail = self.tails.remove(&key).unwrap_or_else(|| Tail::new(number, first));
+            let read = self.follow(node, &mut tail, files, last);
+            self.tails.insert(key, tail);
+            read?;
+        }
+        for process in &mut self.processes {
+            if std::mem::take(&mut process.is_mixed) {
+                process.runs.sort_by_key(|run| run.start);
+                process.spans.sort_by_key(|span| span.start);
+            }
+        }
+        Ok(self.version != before)
+    }
+
+    fn follow(
+        &mut self,
+        node: u32,
+        tail: &mut Tail,
+        files: &mut dyn Files,
+        last: u32,
+    ) -> io::Result<()> {
+        while let Some(news) = tail.next(files, last)? {
+            let process = self.meet(node, tail, &news.header);
+            let mut rest = &news.slots[..];
+            while let Some(kind) = rest.first() {
+                let len = slots_of(*kind) * SLOT;
+                if rest.len() < len {
+                    break;
+                }
+                if let Some(record) = Record::decode(rest) {
+                    self.apply(record, process, tail, files)?;
+                }
+                rest = &rest[len..];
+            }
+            if news.slots.is_empty() {
+                // All is read: what it says to run has no record yet.
+                self.set_running(process, tail, &news.header);
+                break;
+            }
+            self.version += 1;
+            // The second slot of the last record comes with the next piece. If it is all there
+            // is, it never comes.
+            if rest.len() < news.slots.len() {
+                tail.give_back(rest.len() / SLOT);
+            }
+        }
+        Ok(())
+    }
+
+    /// The process of a header.
+    fn meet(&mut self, node: u32, tail: &mut Tail, header: &Header) -> u32 {
+        // Processes of one machine that disagree by little have looked at slightly different
+        // moments: what they did stays in order if all use one number.
+        let clock = self.clocks.entry(node).or_insert(header.to_wall);
+        if clock.abs_diff(header.to_wall) > SAME_CLOCK_NS {
+            *clock = header.to_wall;
+        }
+        tail.to_wall = *clock;
+        let Self { processes, process_index, .. } = self;
+        let index = *process_index.entry(header.process).or_insert_with(|| {
+            processes.push(Process::new(header.process, node, header.pid, header.role));
+            processes.len() as u32 - 1
+        });
+        tail.process = Some(index);
+        let process = &mut processes[index as usize];
+        // Files of others say where one is before its own are read.
+        if process.pid == 0 {
+            (process.node, process.pid, process.role) = (node, header.pid, header.role);
+        }
+        if process.lost != header.lost {
+            process.lost = header.lost;
+            self.version += 1;
+        }
+        index
+    }
+
+    fn set_running(&mut self, process: u32, tail: &Tail, header: &Header) {
+        let running = header.running.map(|Running { start, task, attempt }| {
+            let (start, task) = (wall(start, tail.to_wall), self.entry(task));
+            Runs { task, attempt, start }
+        });
+        if self.processes[process as usize].running == running {
+            return;
+        }
+        self.processes[process as usize].running = running;
+        self.version += 1;
+        let Some(Runs { task, attempt, start }) = running else {
+            return;
+        };
+        self.know(task);
+        let tried = self.tried(task, attempt);
+        if tried.outcome.is_none() {
+            (tried.start, tried.worker) = (start, process + 1);
+        }
+    }
+
+    fn apply(
+        &mut self,
+        record: Record,
+        process: u32,
+        tail: &mut Tail,
+        files: &mut dyn Files,
+    ) -> io::Result<()> {
+        let named = match record {
+            Record::Needs(object) => {
+                if let Some(task) = tail.submitted
+                    && object.index() < PUT_INDEX
+                {
+                    let need = self.entry(object.task());
+                    self.connect(task, need);
+                }
+                return Ok(());
+            }
+            Record::Ended { process, time } => {
+                let process = self.peer(process);
+                self.processes[process as usize].ended_ns = Some(wall(time, tail.to_wall));
+                return Ok(());
+            }
+            Record::Parent(task) => {
+                tail.parent = (!task.is_nil()).then(|| self.entry(task));
+                return Ok(());
+            }
+            Record::Span { task, start, duration, name, extra } => {
+                let name = self.name_at(name, tail, files)?;
+                let task = match task.home {
+                    0 => NONE,
+                    home => self.home_at(home, tail, files)?.map_or(NONE, |home| {
+                        self.entry(TaskId::of(self.homes[home as usize], task.unique))
+                    }),
+                };
+                let start = wall(start, tail.to_wall);
+                let span = Span { start, duration, name, extra, task };
+                self.processes[process as usize].add_span(span);
+                return Ok(());
+            }
+            Record::Submitted { task, .. }
+            | Record::Ready { task, .. }
+            | Record::Sent { task, .. }
+            | Record::Retried { task, .. }
+            | Record::Failed { task, .. }
+            | Record::Ran { task, .. } => task,
+        };
+        let Some(home) = self.home_at(named.home, tail, files)? else {
+            return Ok(());
+        };
+        let task = self.find_or_insert(home, named.unique);
+        self.know(task);
+        let at = |time: u64| wall(time, tail.to_wall);
+        match record {
+            Record::Submitted { time, name, kind, waits, .. } => {
+                let time = at(time);
+                let name = self.name_at(name, tail, files)?;
+                tail.submitted = Some(task);
+                let entry = &mut self.entries[task as usize];
+                (entry.submitted, entry.owner, entry.kind) = (time, process, Some(kind));
+                entry.parent = tail.parent.unwrap_or(NONE);
+                entry.name = if name == UNNAMED { entry.name } else { name };
+                if !waits {
+                    self.tried(task, 0).ready = time;
+                }
+            }
+            Record::Ready { time, .. } | Record::Retried { time, .. } => {
+                let time = at(time);
+                self.tried(task, named.attempt).ready = time;
+            }
+            Record::Sent { time, peer, .. } => {
+                let (time, worker) = (at(time), self.peer(peer) + 1);
+                let tried = self.tried(task, named.attempt);
+                tried.sent = time;
+                if tried.start == 0 {
+                    tried.worker = worker;
+                }
+            }
+            Record::Failed { time, code, text, .. } => {
+                let time = at(time);
+                let failed = Failed { time, code, exception: UNNAMED, process, text };
+                self.failures.push(failed);
+                let failure = self.failures.len() as u32;
+                let tried = self.tried(task, named.attempt);
+                tried.given_up = true;
+                // The worker's own word says more.
+                if tried.outcome != Some(Outcome::Raised) {
+                    tried.failure = failure;
+                }
+            }
+            Record::Ran {
+                start, outcome, fetch, execute, store, name, exception, text, ..
+            } => {
+                let start = at(start);
+                let name = self.name_at(name, tail, files)?;
+                let mut failure = 0;
+                let end = fetch.saturating_add(execute).saturating_add(store);
+                if outcome == Outcome::Raised {
+                    let exception = self.name_at(exception, tail, files)?;
+                    let time = start.saturating_add(end);
+                    self.failures.push(Failed { time, code: 0, exception, process, text });
+                    failure = self.failures.len() as u32;
+                }
+                let tried = self.tried(task, named.attempt);
+                tried.start = start;
+                (tried.fetch, tried.execute, tried.store) = (fetch as f32, execute, store as f32);
+                (tried.worker, tried.outcome) = (process + 1, Some(outcome));
+                if failure > 0 {
+                    tried.failure = failure;
+                }
+                let entry = &mut self.entries[task as usize];
+                // What its submitter calls it counts more.
+                if entry.name == UNNAMED {
+                    entry.name = name;
+                }
+                let has_failed = outcome == Outcome::Raised;
+                let run = Run { start, duration: end, task, has_failed };
+                self.processes[process as usize].add_run(run);
+            }
+            Record::Needs(_) | Record::Parent(_) | Record::Span { .. } | Record::Ended { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn name_at(&mut self, at: u32, tail: &mut Tail, files: &mut dyn Files) -> io::Result<u32> {
+        if at == 0 {
+            return Ok(UNNAMED);
+        }
+        if let Some(name) = tail.names.get(&at) {
+            return Ok(*name);
+        }
+        let name = match tail.texts.get(files, tail.number, at)? {
+            Some(text) => {
+                let text = String::from_utf8_lossy(text);
+                match self.name_index.get(&*text) {
+                    Some(name) => *name,
+                    None => {
+                        self.names.push((*text).into());
+                        let name = self.names.len() as u32 - 1;
+                        self.name_index.insert((*text).into(), name);
+                        name
+                    }
+                }
+            }
+            None => UNNAMED,
+        };
+        tail.names.insert(at, name);
+        Ok(name)
+    }
+
+    fn home_at(
+        &mut self,
+        at: u32,
+        tail: &mut Tail,
+        files: &mut dyn Files,
+    ) -> io::Result<Option<u32>> {
+        if let Some(home) = tail.homes.get(&at) {
+            return Ok(*home);
+        }
+        let actor = match at {
+            0 => None,
+            at => tail.texts.get(files, tail.number, at)?.and_then(ActorId::from_slice),
+        };
+        let home = actor.map(|actor| self.home(actor));
+        tail.homes.insert(at, home);
+        Ok(home)
+    }
+}
+
+/// Nanoseconds since 1970.
+fn wall(time: u64, to_wall: i64) -> u64 {
+    time.saturating_add_signed(to_wall).max(1)
+}
+
+/// Number of the process and of the chunk, if a file is one.
+fn chunk_of(name: &str) -> Option<(u32, u32)> {
+    let (number, chunk) = name.split_once('.')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(number) || !digits(chunk) {
+        return None;
+    }
+    Some((number.parse().ok()?, chunk.parse().ok()?))
+}
