@@ -34,6 +34,8 @@ class NamedStream(io.TextIOWrapper):
                 end = "\n" if self._mid_line else ""
                 super().write(f"{end}{_MARK}{name.replace(chr(10), ' ')}\n")
             self._mid_line = not text.endswith("\n")
+            if self._mid_line:
+                _native.line_begun()
         return super().write(text)
 
 

@@ -1,7 +1,8 @@
 """The directory of a session: sockets and logs, readable by its user only.
 
     /tmp/oxiray-UID/session_<time>_<driver's pid>/logs
-    /tmp/oxiray-UID/crashed/session_<time>_<driver's pid>    logs of the last ten that crashed
+    /tmp/oxiray-UID/crashed/session_<time>_<driver's pid>    logs of the last ten that crashed,
+                                                             for a week
 
 The node service removes the directory at the end. Where it was killed too, the next `init()` does.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 
-_KEPT = 10
+_KEPT, _KEPT_S = 10, 7 * 24 * 3600
 _TRIES, _BETWEEN_TRIES_S = 20, 0.01
 # What the path of a Unix socket may have; the node service's is in the directory.
 _LONGEST_SOCKET = 107
@@ -64,6 +65,7 @@ def sweep(current: str) -> None:
         dead = [name for name in os.listdir(parent) if _is_dead(name)]
         for name in dead:
             bury(f"{parent}/{name}")
+        _expire(f"{parent}/crashed")
     except OSError:
         pass
 
@@ -83,10 +85,18 @@ def bury(path: str) -> None:
             if not os.path.lexists(path):
                 break
             time.sleep(_BETWEEN_TRIES_S)
-        for old in sorted(os.listdir(f"{parent}/crashed"))[:-_KEPT]:
-            remove(f"{parent}/crashed/{old}")
+        _expire(f"{parent}/crashed")
     except OSError:
         pass
+
+
+def _expire(crashed: str) -> None:
+    """Removes the logs of crashed sessions that are too many or too old."""
+    names = sorted(os.listdir(crashed)) if os.path.isdir(crashed) else []
+    for at, name in enumerate(names):
+        path = f"{crashed}/{name}"
+        if at < len(names) - _KEPT or os.lstat(path).st_mtime < time.time() - _KEPT_S:
+            remove(path)
 
 
 def remove(path: str) -> None:

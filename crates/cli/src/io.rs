@@ -19,6 +19,8 @@ use slab::Slab;
 use crate::connection::Connection;
 use crate::disk::Disk;
 use crate::files::Files;
+use crate::log_expiry::EndedLogs;
+use crate::log_file::Limits;
 use crate::net::Net;
 use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
@@ -59,6 +61,8 @@ pub(crate) struct Io {
     pub(crate) connections: Slab<Connection>,
     pub(crate) by_process: BTreeMap<ProcessId, usize>,
     pub(crate) outputs: Slab<Output>,
+    pub(crate) log_limits: Limits,
+    pub(crate) ended_logs: EndedLogs,
     pub(crate) zygote: Option<Zygote>,
     /// Groups of zygotes that died before their workers.
     pub(crate) orphaned_groups: Vec<u32>,
@@ -95,6 +99,8 @@ impl Io {
             connections: Slab::new(),
             by_process: BTreeMap::new(),
             outputs: Slab::new(),
+            log_limits: Limits::from_environment(),
+            ended_logs: EndedLogs::default(),
             zygote: None,
             orphaned_groups: Vec::new(),
             failed_starts: Vec::new(),
@@ -206,6 +212,31 @@ impl Io {
             output = &mut self.outputs[slot];
         }
         self.buffer = buffer;
+        self.send_logs(slot, logs);
+    }
+
+    /// Reads all that workers have printed, for `reader` or for everybody, with or without an end.
+    pub(crate) fn read_all_output(&mut self, reader: Option<ProcessId>) {
+        let wanted = self.outputs.iter().filter(|(_, o)| reader.is_none() || o.reader == reader);
+        let slots: Vec<usize> = wanted.map(|(slot, _)| slot).collect();
+        for slot in slots {
+            for stream in 0..2 {
+                self.read_output(slot, stream, true);
+                self.end_line(slot, stream);
+            }
+        }
+    }
+
+    /// A line without an end is at its end: nothing more is read.
+    fn end_line(&mut self, slot: usize, stream: usize) {
+        let mut logs = Vec::new();
+        if let Some(output) = self.outputs.get_mut(slot) {
+            output.take(stream, None, &mut |log| logs.push(log));
+        }
+        self.send_logs(slot, logs);
+    }
+
+    fn send_logs(&mut self, slot: usize, logs: Vec<Log>) {
         if let Some(process) = self.outputs.get(slot).and_then(|output| output.reader) {
             for log in logs {
                 self.send_log(process, log);
@@ -279,12 +310,7 @@ impl Io {
             self.unsent_lines += log.lines.len();
             return;
         }
-        if self.unsent_lines > 0 {
-            let note = format!(
-                "({} lines were not shown because the driver did not keep up; {} has them)",
-                std::mem::take(&mut self.unsent_lines),
-                self.session.logs().display(),
-            );
+        if let Some(note) = self.note_of_unsent() {
             log.lines.insert(0, note);
         }
         self.send_to(slot, Body::Log(log), &[]);
@@ -293,18 +319,31 @@ impl Io {
     /// Drops an output that can say nothing any more and belongs to nobody.
     pub(crate) fn tidy_output(&mut self, slot: usize) {
         if self.outputs.get(slot).is_some_and(|o| o.is_closed() && o.process.is_none()) {
-            self.outputs.remove(slot);
+            let output = self.outputs.remove(slot);
+            self.ended_logs.add(output.pid(), output.closed_files());
         }
+    }
+
+    /// What stands in for lines that were not sent on, if any were not.
+    fn note_of_unsent(&mut self) -> Option<String> {
+        let unsent = std::mem::take(&mut self.unsent_lines);
+        let logs = self.session.logs();
+        (unsent > 0).then(|| {
+            format!(
+                "({unsent} lines were not shown because the driver did not keep up; {} has them)",
+                logs.display()
+            )
+        })
     }
 
     /// Ends everything, and leaves nothing behind but the logs of a crash.
     pub(crate) fn finish(mut self, ending: Ending) {
-        let outputs: Vec<usize> = self.outputs.iter().map(|(slot, _)| slot).collect();
-        for slot in outputs {
-            self.read_output(slot, 0, true);
-            self.read_output(slot, 1, true);
-        }
+        self.read_all_output(None);
+        let unsent = self.note_of_unsent();
         for slot in self.drivers() {
+            if let Some(text) = unsent.clone() {
+                self.send_to(slot, Body::Warning(Text { text }), &[]);
+            }
             let text = self.last_words.clone();
             self.send_to(slot, Body::Stopped(Text { text }), &[]);
             // The driver waits for this; one that does not must not keep us.

@@ -10,7 +10,7 @@
 //! - `io`: does what the core asks for
 //! - `connection`: a packet socket with a queue for what it cannot take yet
 //! - `zygote`: the process that workers are forked from
-//! - `output`, `lines`: what workers print
+//! - `output`, `lines`, `log_file`, `log_expiry`: what workers print
 //! - `memory_watch`, `machine`: the machine's memory, and who uses too much
 //! - `disk`: the disk behind the object store
 //! - `files`: files that tools may read
@@ -34,6 +34,8 @@ mod exit;
 mod files;
 mod io;
 mod lines;
+mod log_expiry;
+mod log_file;
 mod machine;
 mod membership;
 pub mod memory;

@@ -2,10 +2,13 @@
 //!
 //! A line `\x1eoxiray-name:NAME` is the worker's own: it names who prints from
 //! now on and is not part of the output. Text before it on the same line is a
-//! line of its own.
+//! line of its own. A line `\x1eoxiray-bar:STATE` is the worker's, too: a progress
+//! bar's state, handed on as it is, between two lines whatever it came between.
 
 /// Starts a line that sets the name.
-pub(crate) const NAME_MARK: &[u8] = b"\x1eoxiray-name:";
+const NAME_MARK: &[u8] = b"\x1eoxiray-name:";
+/// Starts a line that is a progress bar's state.
+pub(crate) const BAR_MARK: &str = "\x1eoxiray-bar:";
 /// A longer line is cut into pieces of this length.
 const LONGEST: usize = 64 * 1024;
 
@@ -49,22 +52,26 @@ impl Lines {
     }
 
     fn end_line(&mut self, cut: bool, line: &mut impl FnMut(&str, &str)) {
-        let mut text = &self.unfinished[..];
-        let mark = text.windows(NAME_MARK.len()).position(|window| window == NAME_MARK);
-        match mark {
-            Some(at) if !cut => {
-                if at > 0 {
-                    line(&self.name, &String::from_utf8_lossy(&text[..at]));
-                }
-                self.name = String::from_utf8_lossy(&text[at + NAME_MARK.len()..]).into_owned();
+        let text = &self.unfinished[..];
+        if !cut && let Some(at) = find(text, NAME_MARK) {
+            if at > 0 {
+                line(&self.name, &String::from_utf8_lossy(&text[..at]));
             }
-            _ => {
-                text = text.strip_suffix(b"\r").unwrap_or(text);
-                line(&self.name, &String::from_utf8_lossy(text));
-            }
+            self.name = String::from_utf8_lossy(&text[at + NAME_MARK.len()..]).into_owned();
+        } else if !cut && let Some(at) = find(text, BAR_MARK.as_bytes()) {
+            line(&self.name, &String::from_utf8_lossy(&text[at..]));
+            // The line that it came into goes on.
+            return self.unfinished.truncate(at);
+        } else {
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            line(&self.name, &String::from_utf8_lossy(text));
         }
         self.unfinished.clear();
     }
+}
+
+fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
+    text.windows(mark.len()).position(|window| window == mark)
 }
 
 #[cfg(test)]
@@ -97,6 +104,13 @@ mod tests {
     }
 
     #[test]
+    fn bars_come_between_lines_and_cut_none() {
+        let found = collect(&[b"ha\x1eoxiray-bar:{}\nlf\n\x1eoxiray-bar:1\n", b"end"]);
+        let bar = |state: &str| line("", &format!("{BAR_MARK}{state}"));
+        assert_eq!(found, [bar("{}"), line("", "half"), bar("1"), line("", "end")]);
+    }
+
+    #[test]
     fn long_lines_are_cut_between_characters() {
         let text = "é".repeat(LONGEST);
         let found = collect(&[b"x", text.as_bytes()]);
@@ -115,7 +129,7 @@ mod tests {
         fn how_bytes_arrive_does_not_matter(
             text in "[ab\n\x1e:]{0,80}", cuts in prop::collection::vec(0..80usize, 0..6)
         ) {
-            let text = text.replace(':', "\x1eoxiray-name:");
+            let text = text.replace(':', "\x1eoxiray-name:").replace('b', "\x1eoxiray-bar:");
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|&cut| cut < bytes.len()).collect();
             cuts.sort_unstable();

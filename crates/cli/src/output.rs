@@ -2,18 +2,16 @@
 //! handed on for the driver.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use oxiray_ids::ProcessId;
 use oxiray_wire::control::Log;
 
-use crate::lines::Lines;
+use crate::lines::{BAR_MARK, Lines};
+use crate::log_file::{Limits, LogFile};
 
-/// A file grows to this and no further.
-const MOST_IN_FILE: u64 = 64 << 20;
 const MOST_LAST_LINES: usize = 20;
 const MOST_LAST_LINE_CHARS: usize = 500;
 /// Text of one [`Log`]: must leave room in a packet.
@@ -23,10 +21,7 @@ const MOST_IN_LOG: usize = 64 * 1024;
 struct Stream {
     pipe: OwnedFd,
     lines: Lines,
-    path: PathBuf,
-    /// Made when the first line comes: most workers print nothing.
-    file: Option<File>,
-    in_file: u64,
+    file: LogFile,
 }
 
 /// One worker's standard output and error.
@@ -34,6 +29,7 @@ struct Stream {
 pub(crate) struct Output {
     pid: u32,
     streams: [Option<Stream>; 2],
+    closed_files: Vec<LogFile>,
     last_lines: VecDeque<String>,
     /// Whose it is, until that process has ended.
     pub(crate) process: Option<ProcessId>,
@@ -59,15 +55,32 @@ impl Output {
         process: ProcessId,
         pipes: Vec<OwnedFd>,
         logs: &Path,
+        limits: Limits,
     ) -> io::Result<Self> {
         let mut streams = [None, None];
         for (index, pipe) in pipes.into_iter().take(2).enumerate() {
             rustix::io::ioctl_fionbio(&pipe, true)?;
             let path = logs.join(format!("worker-{pid}.{}", ["out", "err"][index]));
-            let lines = Lines::default();
-            streams[index] = Some(Stream { pipe, lines, path, file: None, in_file: 0 });
+            let (lines, file) = (Lines::default(), LogFile::new(path, limits));
+            streams[index] = Some(Stream { pipe, lines, file });
         }
-        Ok(Self { pid, streams, last_lines: VecDeque::new(), process: Some(process), reader: None })
+        Ok(Self {
+            pid,
+            streams,
+            closed_files: Vec::new(),
+            last_lines: VecDeque::new(),
+            process: Some(process),
+            reader: None,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The files of streams that are closed.
+    pub(crate) fn closed_files(&self) -> Vec<PathBuf> {
+        self.closed_files.iter().flat_map(LogFile::parts).collect()
     }
 
     pub(crate) fn pipe(&self, index: usize) -> Option<BorrowedFd<'_>> {
@@ -100,10 +113,27 @@ impl Output {
             Err(rustix::io::Errno::INTR) => return Progress::More,
             Err(_) => 0,
         };
+        if len > 0 {
+            self.take(index, Some(&buffer[..len]), send);
+            return Progress::More;
+        }
+        self.take(index, None, send);
+        self.closed_files.extend(self.streams[index].take().map(|stream| stream.file));
+        Progress::Closed
+    }
+
+    /// Takes in what was printed, or with `None` that a line without an end is at its end.
+    pub(crate) fn take(&mut self, index: usize, bytes: Option<&[u8]>, send: &mut impl FnMut(Log)) {
+        let Some(stream) = &mut self.streams[index] else {
+            return;
+        };
         let mut batch = Batch::new(self.pid, index == 1);
         let last_lines = &mut self.last_lines;
         let mut for_file = Vec::new();
         let on_line = |name: &str, text: &str| {
+            if text.starts_with(BAR_MARK) {
+                return batch.add(name, text, send);
+            }
             if last_lines.len() == MOST_LAST_LINES {
                 last_lines.pop_front();
             }
@@ -112,35 +142,12 @@ impl Output {
             for_file.push(b'\n');
             batch.add(name, text, send);
         };
-        match len {
-            0 => stream.lines.finish(on_line),
-            len => stream.lines.push(&buffer[..len], on_line),
+        match bytes {
+            Some(bytes) => stream.lines.push(bytes, on_line),
+            None => stream.lines.finish(on_line),
         }
         batch.flush(send);
-        stream.write(&for_file);
-        if len == 0 {
-            self.streams[index] = None;
-            return Progress::Closed;
-        }
-        Progress::More
-    }
-}
-
-impl Stream {
-    /// A log that cannot be written must not end the session: it is only cut short.
-    fn write(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() || self.in_file > MOST_IN_FILE {
-            return;
-        }
-        if self.file.is_none() {
-            self.file = OpenOptions::new().create(true).append(true).open(&self.path).ok();
-        }
-        let Some(file) = &mut self.file else { return };
-        self.in_file += bytes.len() as u64;
-        let _ = file.write_all(bytes);
-        if self.in_file > MOST_IN_FILE {
-            let _ = file.write_all(b"(what follows is not kept: this file is long enough)\n");
-        }
+        stream.file.write(&for_file);
     }
 }
 

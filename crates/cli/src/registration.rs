@@ -136,7 +136,9 @@ impl Shell {
     }
 
     fn add_output(&mut self, slot: usize, process: ProcessId, pid: u32, pipes: Vec<OwnedFd>) {
-        let output = match Output::new(pid, process, pipes, &self.io.session.logs()) {
+        self.io.ended_logs.reuse(pid);
+        let (logs, limits) = (self.io.session.logs(), self.io.log_limits);
+        let output = match Output::new(pid, process, pipes, &logs, limits) {
             Ok(output) => output,
             Err(error) => return tracing::warn!(pid, %error, "output cannot be read"),
         };

@@ -91,10 +91,13 @@ impl Shell {
                 self.event(Event::StartFailed { reason });
             }
             if let Some(ending) = self.io.ending {
+                self.find_readers();
                 return self.io.finish(ending);
             }
             let timeout = self.timeout();
             self.sleep(timeout, &mut tokens);
+            // What a task printed goes ahead of its answer: with that, its driver may leave.
+            tokens.sort_by_key(|token| !matches!(token, Token::Output(..)));
             for &token in &tokens {
                 self.on_token(token);
                 if self.io.ending.is_some() {
@@ -182,14 +185,26 @@ impl Shell {
                 }
             }
             Token::Output(slot, stream) => {
-                let reader = self.io.outputs.get(slot).and_then(|output| output.process);
-                let reader = reader.and_then(|process| self.node.reader_of(process));
-                if let (Some(reader), Some(output)) = (reader, self.io.outputs.get_mut(slot)) {
-                    output.reader = Some(reader);
-                }
+                self.find_reader(slot);
                 self.io.read_output(slot, stream, false);
                 self.io.tidy_output(slot);
             }
+        }
+    }
+
+    /// Whoever a worker's output is for may have changed since it was read last.
+    fn find_reader(&mut self, slot: usize) {
+        let reader = self.io.outputs.get(slot).and_then(|output| output.process);
+        let reader = reader.and_then(|process| self.node.reader_of(process));
+        if let (Some(reader), Some(output)) = (reader, self.io.outputs.get_mut(slot)) {
+            output.reader = Some(reader);
+        }
+    }
+
+    fn find_readers(&mut self) {
+        let slots: Vec<usize> = self.io.outputs.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.find_reader(slot);
         }
     }
 
@@ -211,7 +226,13 @@ impl Shell {
             let process = connection.process;
             let body = ToNode::decode(&self.io.buffer[..len]).ok().and_then(|m| m.body);
             match (process, body) {
-                (Some(process), Some(body)) => self.event(Event::Message(process, body)),
+                (Some(process), Some(body)) => {
+                    if matches!(body, Body::Stop(_)) {
+                        self.find_readers();
+                        self.io.read_all_output(Some(process));
+                    }
+                    self.event(Event::Message(process, body));
+                }
                 (None, Some(Body::Register(register))) => {
                     self.on_register(slot, &register, fds);
                 }

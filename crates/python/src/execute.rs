@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::inspect::RUNNING;
+use crate::printed::{flush_output, flush_unfinished};
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, Source, Unread};
 
@@ -168,6 +169,7 @@ impl Worker {
         } else {
             self.call_function(py, &execution, &task, &mut after)
         };
+        flush_unfinished(py);
         let mut raised = None;
         let (outcome, values) = match result
             .and_then(|result| self.encode(py, execution.giver, task.num_returns, &name, result))
@@ -478,6 +480,7 @@ impl Worker {
             execution.note_call();
             self.call(py, &execution, &task, &class)
         });
+        flush_unfinished(py);
         drop(task);
         match built {
             Ok(instance) => {
@@ -501,13 +504,6 @@ impl Worker {
                 Next::Exit("its constructor raised an exception".into())
             }
         }
-    }
-}
-
-/// What Python code printed must not be lost with the process.
-fn flush_output(py: Python<'_>) {
-    for stream in ["stdout", "stderr"] {
-        let _ = py.import("sys").and_then(|sys| sys.getattr(stream)?.call_method0("flush"));
     }
 }
 
