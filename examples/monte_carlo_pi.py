@@ -1,12 +1,10 @@
-"""Pi by throwing darts: sampling tasks, an actor that counts, and a bar that moves.
-
-The bar is tqdm's where it is installed, else a plain line.
-"""
+"""Pi by throwing darts: sampling tasks, an actor that counts, and a bar that moves."""
 
 import math
 import random
 
 import oxiray as ray
+from oxiray.experimental import tqdm_ray
 
 TASKS = 8
 SAMPLES = 500_000  # for each task
@@ -39,37 +37,21 @@ def sample(seed, progress):
     return total
 
 
-def make_bar(total):
-    """A function that shows how far it is."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return lambda done, note: print(f"\r{done / total:4.0%} {note}", end="", flush=True)
-    bar = tqdm(total=total, unit=" samples", unit_scale=True)
-
-    def show(done, note):
-        bar.set_postfix_str(note, refresh=False)
-        bar.update(done - bar.n)
-        if done == total:
-            bar.close()
-
-    return show
-
-
 def main():
     ray.init(logging_level="warning")
     total = TASKS * SAMPLES
-    show = make_bar(total)
     progress = Progress.remote()
     refs = running = [sample.remote(seed, progress) for seed in range(TASKS)]
-    while running:
-        _, running = ray.wait(running, num_returns=len(running), timeout=0.1)
-        samples, inside = ray.get(progress.read.remote())
-        show(samples, f"pi is about {4 * inside / max(samples, 1):.4f}")
+    with tqdm_ray.tqdm(total=total, unit=" samples") as bar:
+        while running:
+            _, running = ray.wait(running, num_returns=len(running), timeout=0.1)
+            samples, inside = ray.get(progress.read.remote())
+            bar.set_description(f"pi is about {4 * inside / max(samples, 1):.4f}")
+            bar.update(samples - bar.n)
     pi = 4 * sum(ray.get(refs)) / total
     assert abs(pi - math.pi) < 0.005
     # Each task has its own seed: the same digits at every run, on any number of cores.
-    print(f"\npi is about {pi:.6f}")
+    print(f"pi is about {pi:.6f}")
 
 
 if __name__ == "__main__":

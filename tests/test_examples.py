@@ -33,6 +33,7 @@ CORE = [
     ("parameter_server", r"accuracy on new data after 150 updates: 0\.9\d"),
     ("hyperparameter_sweep", r"best of 16: width \d+, accuracy (0\.9\d\d|1\.000)"),
     ("evolution_strategies", r"balanced to the end in (1[5-9]|20) of 20 new episodes"),
+    ("progress_bars", r"4 jobs, 240 steps"),
     ("word_count", r"99 words, 240000 in all; most frequent: the"),
     ("serialization", r"get was faster than loads for [1-8] of 8 kinds of values"),
 ]

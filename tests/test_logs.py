@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
+
+from terminal import run_at_terminal, screen
 
 
 def test_output_of_tasks_and_actors_is_named(driver):
@@ -27,7 +30,8 @@ def test_output_of_tasks_and_actors_is_named(driver):
         speaker = Speaker.remote()
         ray.get([speak.remote(i) for i in range(3)] + [speaker.speak.remote()])
         ray.get(speak.options(name="alias").remote(9))
-        """
+        """,
+        env={"RAY_DEDUP_LOGS": "0"},
     )
     lines = result.stdout.splitlines()
     for i in range(3):
@@ -76,6 +80,22 @@ def test_unfinished_lines_and_unicode(driver):
     )
     assert re.search(r"\(first pid=\d+\) no end\n", result.stdout), result.stdout
     assert re.search(r"\(second pid=\d+\) größer ∞\n", result.stdout), result.stdout
+
+
+def test_what_has_no_end_is_not_lost_with_the_session(driver):
+    result = driver(
+        """
+        import oxiray as ray
+        ray.init(num_cpus=1)
+
+        @ray.remote
+        def last():
+            print("no end", end="")
+
+        ray.get(last.remote())
+        """
+    )
+    assert re.fullmatch(r"\(last pid=\d+\) no end\n", result.stdout), result.stdout
 
 
 def test_output_of_subprocesses_comes_too(driver):
@@ -143,3 +163,186 @@ def test_what_has_no_name_is_shown_with_its_process_only(driver):
         """
     )
     assert re.search(r"^\(pid=\d+\) from echo$", result.stdout, re.MULTILINE), result.stdout
+
+
+# Two workers say the same, one after the other, and then one of them once more.
+SAME_LINES = """
+    import oxiray as ray
+    ray.init(num_cpus=2, logging_level="error")
+
+    @ray.remote
+    class Speaker:
+        def speak(self, i):
+            print("the same but for", i)
+
+    speakers = [Speaker.options(num_cpus=0).remote() for _ in range(4)]
+    for i, speaker in enumerate(speakers * 3):
+        ray.get(speaker.speak.remote(i))
+"""
+
+
+def test_lines_of_several_workers_are_folded(driver):
+    result = driver(SAME_LINES)
+    lines = [line.partition(") ")[2] for line in result.stdout.splitlines()]
+    # Those of one worker reach the driver in order, those of several need not.
+    assert re.fullmatch(r"the same but for \d+", lines[0]) and len(lines) == 2, lines
+    assert re.fullmatch(r"the same but for \d+ \[repeated 11x across cluster\]", lines[1]), lines
+    assert result.stderr.count("RAY_DEDUP_LOGS=0") == 1
+
+
+def test_folding_can_be_turned_off(driver):
+    result = driver(SAME_LINES, env={"RAY_DEDUP_LOGS": "0"})
+    assert len(result.stdout.splitlines()) == 12 and result.stderr == ""
+
+
+def test_counted_lines_come_without_further_output(driver):
+    process = driver.start(
+        SAME_LINES + "\n    input()\n",
+        env={"RAY_DEDUP_LOGS_AGG_WINDOW_S": "0.2"},
+        stdin=-1,
+    )
+    total = 0
+    while total < 12:
+        line = process.stdout.readline()
+        counted = re.search(r"\[repeated (\d+)x across cluster\]", line)
+        total += int(counted[1]) if counted else 1
+    assert total == 12
+    process.communicate("\n", timeout=30)
+    driver.clean()
+
+
+def test_a_process_has_its_colour_on_a_terminal(driver):
+    written = run_at_terminal(driver, SAME_LINES, env={"RAY_DEDUP_LOGS": "0"})
+    prefixes = re.findall(r"(\x1b\[\d+m)\(Speaker pid=(\d+)\)\x1b\[0m ", written)
+    assert len(prefixes) == 12
+    # As many colours as processes, and one for each: their numbers follow each other.
+    by_process = {}
+    for colour, pid in prefixes:
+        by_process.setdefault(pid, set()).add(colour)
+    assert len(by_process) == 4 and all(len(colours) == 1 for colours in by_process.values())
+    assert len(set.union(*by_process.values())) > 1
+
+
+def test_without_colours_if_that_is_wanted(driver):
+    assert "\x1b" not in run_at_terminal(driver, SAME_LINES, env={"NO_COLOR": "1"})
+
+
+def test_junk_does_not_reach_a_terminal(driver):
+    written = run_at_terminal(
+        driver,
+        """
+        import sys
+        import oxiray as ray
+        ray.init(num_cpus=1, logging_level="error")
+
+        @ray.remote
+        def junk():
+            sys.stdout.buffer.write(bytes(range(256)) * 4 + b"\\n")
+            sys.stdout.buffer.write(b"\\x1b[2J\\x1b]0;title\\x07\\x1b[?1049hseen\\n")
+            sys.stdout.buffer.write(b"no end")
+            sys.stdout.buffer.flush()
+
+        ray.get(junk.remote())
+        """,
+        env={"NO_COLOR": "1"},
+    )
+    lines = screen(written)  # which knows no other sequences
+    assert re.fullmatch(r"\(pid=\d+\) seen", lines[-3]), lines
+    assert re.fullmatch(r"\(pid=\d+\) no end", lines[-2]), lines
+
+
+def test_a_line_of_100_mb_costs_the_driver_nothing(driver):
+    result = driver(
+        """
+        import resource, sys
+        import oxiray as ray
+        ray.init(num_cpus=1, logging_level="error")
+
+        @ray.remote
+        def shout():
+            piece = b"x" * (1 << 20)
+            for _ in range(100):
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.write(b"end")
+            sys.stdout.buffer.flush()
+
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        ray.get(shout.remote())
+        assert ray.get(ray.remote(lambda: 7).remote()) == 7
+        ray.shutdown()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print("grown:", grown, file=sys.stderr)
+        """
+    )
+    [grown] = re.findall(r"grown: (\d+)", result.stderr)
+    assert int(grown) < 80_000, "kilobytes"
+    shown = result.stdout.count("x")
+    missing = sum(map(int, re.findall(r"(\d+) lines (?:that|were)", result.stdout + result.stderr)))
+    # Cut into pieces of at most 64 KB; those that were left out have been counted.
+    assert shown == 100 << 20 or missing > 0, (shown, missing)
+
+
+def test_a_terminal_that_is_slow_at_the_end_loses_nothing(driver):
+    process = driver.start(
+        """
+        import oxiray as ray
+        ray.init(num_cpus=1, logging_level="error")
+
+        @ray.remote
+        def chatter():
+            for i in range(20_000):
+                print("line", i)
+
+        ray.get(chatter.remote())
+        """
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if len(lines) % 2000 == 0:
+            time.sleep(0.5)  # longer in all than is waited for a reader that does not read
+    process.communicate(timeout=30)
+    assert len(lines) == 20_000 and lines[-1].endswith("line 19999\n")
+    driver.clean()
+
+
+def test_characters_that_the_stream_does_not_know(driver):
+    result = driver(
+        """
+        import oxiray as ray
+        ray.init(num_cpus=1, logging_level="error")
+        ray.get(ray.remote(lambda: print("grün", 7)).remote())
+        """,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )
+    assert "gr\\xfcn 7" in result.stdout, result.stdout
+
+
+def test_log_files_are_rotated(driver):
+    driver(
+        """
+        import glob, os, time
+        import oxiray as ray
+        context = ray.init(num_cpus=1, logging_level="error", log_to_driver=False)
+
+        @ray.remote
+        def chatter():
+            for i in range(10_000):
+                print(f"line {i:10}")
+
+        ray.get(chatter.remote())
+        logs = context["session_dir"] + "/logs"
+        while True:
+            parts = sorted(glob.glob(logs + "/worker-*.out*"))
+            text = "".join(open(part).read() for part in reversed(parts))
+            if text.endswith(f"line {9999:10}\\n"):
+                break
+            time.sleep(0.01)
+        assert [part[-2:] for part in parts] == ["ut", ".1", ".2"], parts
+        # Each is a batch longer than it may be at most.
+        assert all(os.path.getsize(part) <= 64_000 for part in parts)
+        numbers = [int(line.split()[1]) for line in text.splitlines()]
+        assert numbers == list(range(numbers[0], 10_000)), numbers[:3]
+        """,
+        env={"RAY_ROTATION_MAX_BYTES": "20000", "RAY_ROTATION_BACKUP_COUNT": "2"},
+    )

@@ -137,8 +137,8 @@ def is_running() -> bool: ...
 def after_fork_in_child() -> None:
     """Forgets the session, which is the parent's: inherited refs raise, and their end says nothing."""
 
-def next_log() -> tuple[str, str, int, str, bool, list[str]] | None:
-    """The next ("log" | "warning", name, pid, machine, is_error, lines); sleeps without the GIL; None: the session ended."""
+def next_log(patience: float | None) -> tuple[str, str, int, str, bool, list[str]] | None:
+    """The next ("log" | "warning", name, pid, machine, is_error, lines), or ("nothing", ...) after that many seconds; sleeps without the GIL; None: the session ended."""
 
 def cluster_view() -> dict[str, Any]:
     """total, available, held: dict[str, float]; node_id: bytes; workers, actors, store_used, store_size, pid: int; waiting: list[str]; host: str; nodes, empty when alone: list of dicts {number: int, id: bytes, address, host: str, pid: int, total, available: dict[str, float], labels: dict[str, str], is_head: bool, left: str, store_size, store_used, waiting: int}"""
@@ -164,6 +164,9 @@ def timeline_view(
 
 def record_span(name: str, start: int, duration: int, extra: str) -> None:
     """Nanoseconds of the monotonic clock; JSON."""
+
+def line_begun() -> None:
+    """A stream of this worker holds text without an end: it goes out with the task's end."""
 
 def current_name() -> str:
     """Name of the running task or actor class, for the prefix of what it prints."""

@@ -1,9 +1,11 @@
 //! Questions about the cluster and this process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use oxiray_wire::cluster::{Kv, KvVerb, NodeInfo};
 use oxiray_wire::control::{Amount, UNIT};
+use oxiray_worker::NextLog;
 use parking_lot::RwLock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,13 +43,21 @@ pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
 /// Kind, name, process id, machine, whether to standard error, lines.
 type LogTuple = (&'static str, String, u32, String, bool, Vec<String>);
 
-/// The next thing for the driver's terminal.
+/// The next thing for the driver's terminal; after `patience` seconds without one, "nothing".
 #[pyfunction]
-pub(crate) fn next_log(py: Python<'_>) -> Option<LogTuple> {
+pub(crate) fn next_log(py: Python<'_>, patience: Option<f64>) -> Option<LogTuple> {
     let session = session::printing()?;
-    let Some(item) = py.detach(|| session.runtime.logs.next()) else {
-        session::printed(&session);
-        return None;
+    // What is no duration, such as infinity, is no limit.
+    let patience = patience.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok());
+    let item = match py.detach(|| session.runtime.logs.next(patience)) {
+        NextLog::Item(item) => item,
+        NextLog::Nothing => {
+            return Some(("nothing", String::new(), 0, String::new(), false, Vec::new()));
+        }
+        NextLog::Closed => {
+            session::printed(&session);
+            return None;
+        }
     };
     let kind = if item.is_warning { "warning" } else { "log" };
     Some((kind, item.name, item.pid, item.host, item.is_error, item.lines))

@@ -23,6 +23,7 @@ mod call_site;
 mod execute;
 mod inspect;
 mod objects;
+mod printed;
 mod refs;
 mod session;
 mod state;
@@ -70,6 +71,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(timeline::timeline_view, module)?,
         wrap_pyfunction!(timeline::write_timeline, module)?,
         wrap_pyfunction!(timeline::record_span, module)?,
+        wrap_pyfunction!(printed::line_begun, module)?,
         wrap_pyfunction!(inspect::counts, module)?,
     ];
     functions.into_iter().try_for_each(|function| module.add_function(function))

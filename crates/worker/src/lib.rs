@@ -29,7 +29,7 @@ pub use connect::{
     DriverConfig, DriverSession, StartError, connect_driver, start_driver, start_worker,
 };
 pub use executor::{Execution, Work};
-pub use logs::LogItem;
+pub use logs::{LogItem, NextLog};
 pub use questions::{NoRoom, Unseen};
 pub use runtime::{Identity, Runtime, State, Waited};
 pub use store::{Look, Room};

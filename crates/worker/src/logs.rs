@@ -1,6 +1,7 @@
 //! Lines on their way to the driver's terminal.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -19,6 +20,17 @@ pub struct LogItem {
     pub is_error: bool,
     /// Without line ends.
     pub lines: Vec<String>,
+}
+
+/// What waiting for an item came to.
+#[derive(Debug)]
+pub enum NextLog {
+    /// The next one.
+    Item(LogItem),
+    /// None for as long as was to be waited.
+    Nothing,
+    /// The last has been taken.
+    Closed,
 }
 
 /// Lines on their way to the driver's terminal.
@@ -63,17 +75,18 @@ impl Logs {
         self.changed.notify_all();
     }
 
-    /// Sleeps for the next item; `None` after the last.
-    pub fn next(&self) -> Option<LogItem> {
+    /// Sleeps for the next item, for `patience` if there is a limit.
+    pub fn next(&self, patience: Option<Duration>) -> NextLog {
+        let until = patience.and_then(|patience| Instant::now().checked_add(patience));
         let mut queue = self.queue.lock();
         loop {
             if let Some(item) = queue.items.pop_front() {
                 queue.bytes -= item.bytes();
-                return Some(item);
+                return NextLog::Item(item);
             }
             if queue.dropped > 0 {
                 let dropped = std::mem::take(&mut queue.dropped);
-                return Some(LogItem {
+                return NextLog::Item(LogItem {
                     is_warning: true,
                     name: String::new(),
                     pid: 0,
@@ -86,9 +99,61 @@ impl Logs {
                 });
             }
             if queue.closed {
-                return None;
+                return NextLog::Closed;
             }
-            self.changed.wait(&mut queue);
+            match until {
+                None => self.changed.wait(&mut queue),
+                Some(until) if Instant::now() >= until => return NextLog::Nothing,
+                Some(until) => {
+                    self.changed.wait_until(&mut queue, until);
+                }
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(line: &str) -> LogItem {
+        LogItem {
+            is_warning: false,
+            name: String::new(),
+            pid: 1,
+            host: String::new(),
+            is_error: false,
+            lines: vec![line.into()],
+        }
+    }
+
+    #[test]
+    fn patience_ends_and_the_last_item_comes_before_the_end() {
+        let logs = Logs::default();
+        assert!(matches!(logs.next(Some(Duration::ZERO)), NextLog::Nothing));
+        logs.push(item("a"));
+        logs.close();
+        let NextLog::Item(found) = logs.next(None) else { panic!("there is one") };
+        assert_eq!(found.lines, ["a"]);
+        assert!(matches!(logs.next(None), NextLog::Closed));
+    }
+
+    #[test]
+    fn what_a_terminal_does_not_take_is_counted() {
+        let logs = Logs::default();
+        let long = "x".repeat(1 << 20);
+        for _ in 0..40 {
+            logs.push(item(&long));
+        }
+        logs.close();
+        let mut shown = 0;
+        let mut said = String::new();
+        while let NextLog::Item(item) = logs.next(None) {
+            match item.is_warning {
+                true => said = item.lines.concat(),
+                false => shown += 1,
+            }
+        }
+        assert!(shown < 40 && said.starts_with(&format!("{} lines", 40 - shown)), "{said}");
     }
 }

@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # see oxiray/__init__.py
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import locations, tf_utils, torch_utils, ui
+    from . import locations, tf_utils, torch_utils, tqdm_ray, ui
     from .locations import get_local_object_locations, get_object_locations
     from .tf_utils import TensorFlowVariables
     from .torch_utils import TorchVariables
@@ -20,6 +20,7 @@ _LATER = {
     "TorchVariables": "torch_utils",
     "tf_utils": None,
     "torch_utils": None,
+    "tqdm_ray": None,
     "ui": None,
 }
 
@@ -31,6 +32,7 @@ __all__ = [
     "locations",
     "tf_utils",
     "torch_utils",
+    "tqdm_ray",
     "ui",
 ]
 
