@@ -53,6 +53,28 @@ def test_the_context(fresh):
     assert not ray.is_initialized()
 
 
+def test_the_table_is_safe_whatever_is_in_it():
+    from oxiray._notebook_table import table
+
+    html = table({"<i>name": "<script>1</script>"}, '127.0.0.1:8265/?token="><script>')
+    assert "<script>" not in html and "<i>" not in html
+    assert 'href="http://127.0.0.1:8265/?token=&quot;&gt;&lt;script&gt;"' in html
+    assert "not started" in table({}, "")
+
+
+def test_logs_of_crashed_sessions_expire(tmp_path):
+    from oxiray import _session_dir
+
+    crashed = tmp_path / "crashed"
+    for day in range(10, 30):
+        (crashed / f"session_2026-01-{day}_00-00-00_000000_1").mkdir(parents=True)
+    old = crashed / "session_2026-01-25_00-00-00_000000_1"
+    os.utime(old, (0, 0))
+    _session_dir.sweep(str(tmp_path / "session_now"))
+    kept = sorted(path.name[16:18] for path in crashed.iterdir())
+    assert kept == ["20", "21", "22", "23", "24", "26", "27", "28", "29"]
+
+
 def test_as_a_context_manager(fresh):
     with fresh() as context:
         directory = context["session_dir"]

@@ -48,15 +48,11 @@ class RayContext(Mapping[str, Any]):
         )
 
     def _repr_html_(self) -> str:
+        from ._notebook_table import table
+
         rows = {
             "Python version": self.python_version,
             "Oxiray version": self.oxiray_version,
             "Ray API version": self.ray_version,
-            "Dashboard": self.dashboard_url or "not started",
         }
-        cells = "".join(
-            f'<tr><td style="text-align: left"><b>{name}</b></td>'
-            f'<td style="text-align: left">{value}</td></tr>'
-            for name, value in rows.items()
-        )
-        return f"<table>{cells}</table>"
+        return table(rows, self.dashboard_url)
