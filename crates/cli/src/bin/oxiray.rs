@@ -1,7 +1,7 @@
 //! The tool that people use: clusters to start and stop, what runs, and what waits.
 
 use clap::{Parser, Subcommand};
-use oxiray_cli::commands::{start, stop, token};
+use oxiray_cli::commands::{microbenchmark, start, stop, token};
 use oxiray_cli::state::{get, list, logs, stack, summary, timeline};
 use oxiray_cli::{memory, status, why};
 
@@ -39,6 +39,8 @@ enum Command {
     Why(why::Options),
     /// Show the token by which other machines join the cluster of this one, or change it.
     Token(token::Options),
+    /// Measure how fast tasks, actor calls and objects are on this machine.
+    Microbenchmark(microbenchmark::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -55,5 +57,6 @@ fn main() -> std::process::ExitCode {
         Command::Timeline(options) => timeline::run(&options),
         Command::Why(options) => why::run(&options),
         Command::Token(options) => token::run(&options),
+        Command::Microbenchmark(options) => microbenchmark::run(&options),
     }
 }

@@ -3,6 +3,7 @@
 //! - [`start`]: `oxiray start`: the control service and the node service of this machine
 //! - [`stop`]: `oxiray stop`
 //! - [`token`]: `oxiray token`: the cluster's secret
+//! - [`microbenchmark`]: `oxiray microbenchmark`, which is a Python module
 //!
 //! Inside:
 //!
@@ -15,6 +16,7 @@
 
 mod home;
 mod interpreter;
+pub mod microbenchmark;
 mod offer;
 mod process;
 pub mod start;
