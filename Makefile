@@ -67,7 +67,9 @@ test-programs:
 
 # Where TensorFlow cannot be installed, that is said and the tests are left out; with CI set, which
 # .ci/run does, it is an error: there nothing is left out unseen.
-TF_TESTS := tests/test_tensorflow_variables.py tests/test_examples.py::test_tensorflow
+TF_TESTS := tests/test_tensorflow_variables.py tests/test_examples.py::test_tensorflow \
+    "tests/test_notebooks.py::test_each_runs_from_top_to_bottom[11_neural_net_weights]" \
+    tests/test_users_programs.py
 test-tf: build
 	@if $(MAKE) --no-print-directory $(STAMP_TF)/tensorflow; then \
 	    $(MAKE) --no-print-directory $(STAMP_TF)/oxiray && $(PY_TF) -m pytest $(TF_TESTS); \
@@ -75,7 +77,7 @@ test-tf: build
 	    echo "test-tf: TensorFlow cannot be installed into $(VENV_TF), see above; with CI set this is an error" >&2; \
 	    exit 1; \
 	else \
-	    echo "test-tf: SKIPPED $(TF_TESTS): TensorFlow cannot be installed into $(VENV_TF), see above. Is there a network?" >&2; \
+	    echo 'test-tf: SKIPPED $(TF_TESTS): TensorFlow cannot be installed into $(VENV_TF), see above. Is there a network?' >&2; \
 	fi
 
 test-ui: build test-programs
@@ -152,7 +154,8 @@ $(STAMP)/alias: $(STAMP)/venv $(ALIAS)
 	@touch $@
 
 $(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
-	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm pyyaml
+	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm pyyaml \
+	    nbclient ipykernel
 	@touch $@
 
 $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
@@ -160,10 +163,10 @@ $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
 	@touch $@
 
 # One try each: without a network this ends soon.
-$(STAMP_TF)/tensorflow: $(STAMP)/venv
+$(STAMP_TF)/tensorflow: $(STAMP)/venv pyproject.toml
 	$(PYTHON) -m venv $(VENV_TF)
 	$(PY_TF) -m pip install -q --disable-pip-version-check --retries 1 tensorflow-cpu scikit-learn \
-	    "cloudpickle>=3.1" "pytest>=9" pytest-timeout
+	    "cloudpickle>=3.1" "pytest>=9" pytest-timeout nbclient ipykernel pillow tqdm
 	@mkdir -p $(STAMP_TF) && touch $@
 
 $(STAMP_TF)/oxiray: $(STAMP_TF)/tensorflow $(STAMP)/oxiray $(STAMP)/alias
