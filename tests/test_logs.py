@@ -98,6 +98,30 @@ def test_what_has_no_end_is_not_lost_with_the_session(driver):
     assert re.fullmatch(r"\(last pid=\d+\) no end\n", result.stdout), result.stdout
 
 
+def test_what_another_node_printed_is_there_when_the_driver_leaves_at_once(driver):
+    result = driver(
+        """
+        import oxiray as ray
+        from oxiray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        cluster.add_node(num_cpus=1, resources={"there": 1})
+
+        @ray.remote
+        def speak(i):
+            print("line", i)
+
+        for i in range(10):
+            ray.init(address=cluster.address, logging_level="error")
+            ray.get(speak.options(resources={"there": 1} if i % 2 else {}).remote(i))
+            ray.shutdown()
+        cluster.shutdown()
+        """
+    )
+    lines = [line.partition(") ")[2] for line in result.stdout.splitlines()]
+    assert lines == [f"line {i}" for i in range(10)], lines
+
+
 def test_output_of_subprocesses_comes_too(driver):
     result = driver(
         """

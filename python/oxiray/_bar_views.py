@@ -24,8 +24,8 @@ class View(Protocol):
     def show(self, left: list[str], live: list[str], now: float) -> None:
         """Shows bars as they are now; those of `left` stay as they are for ever."""
 
-    def hide(self) -> None:
-        """Makes room for other output until the next `show`."""
+    def hide(self) -> bool:
+        """Makes room for other output until the next `show`; False: there was no need to."""
 
 
 def choose(hidden: Callable[[bool], AbstractContextManager[None]]) -> View:
@@ -68,10 +68,12 @@ class TerminalView:
         self._rows = len(live)
         self._around.put(bool(live))
 
-    def hide(self) -> None:
-        if self._rows:
-            self._write(f"{self._to_first_row()}\x1b[J")
-            self._rows = 0
+    def hide(self) -> bool:
+        if self._rows == 0:
+            return False
+        self._write(f"{self._to_first_row()}\x1b[J")
+        self._rows = 0
+        return True
 
     def _to_first_row(self) -> str:
         return f"\r\x1b[{self._rows}A" if self._rows else ""
@@ -156,8 +158,8 @@ class PlainView:
             except Exception:  # a stream that was closed
                 pass
 
-    def hide(self) -> None:
-        pass
+    def hide(self) -> bool:
+        return False
 
 
 class NotebookView:
@@ -183,5 +185,5 @@ class NotebookView:
         if not live:  # the next bars are those of another cell, probably
             self._handle, self._left = None, []
 
-    def hide(self) -> None:
-        pass
+    def hide(self) -> bool:
+        return False

@@ -102,13 +102,13 @@ class Bars:
     def hidden(self, mid_line: bool = False) -> Iterator[None]:
         """Other output may be written meanwhile; what ends in the middle of a line goes on."""
         with self._lock:
-            if self._view is not None:
-                self._view.hide()
+            hid = self._view is not None and self._view.hide()
             try:
                 yield
             finally:
+                again = hid or self._mid_line
                 self._mid_line = mid_line
-                if self._view is not None and self._live and not mid_line:
+                if again and self._live and not mid_line:
                     self._show(time.monotonic())
 
     def _show(self, now: float) -> None:

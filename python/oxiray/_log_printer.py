@@ -56,8 +56,11 @@ class LogPrinter:
     def _run(self) -> None:
         try:
             while (entry := _native.next_log(self._patience())) is not None:
-                with self._lock:
-                    self._take(*entry)
+                try:
+                    with self._lock:
+                        self._take(*entry)
+                except Exception:  # whatever is wrong with one must not stop what comes later
+                    continue
             self.flush()
             _bars.bars().finish()
         finally:

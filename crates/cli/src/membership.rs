@@ -44,6 +44,10 @@ impl Shell {
             Token::Gateway => {
                 let mut outgoing = Vec::new();
                 net.bridge.read(&mut outgoing);
+                // What a task printed goes ahead of its answer: with that its driver may leave.
+                if !outgoing.is_empty() {
+                    self.read_ready_output();
+                }
                 self.io.pass_on(outgoing);
                 self.io.release_held();
             }

@@ -96,8 +96,6 @@ impl Shell {
             }
             let timeout = self.timeout();
             self.sleep(timeout, &mut tokens);
-            // What a task printed goes ahead of its answer: with that, its driver may leave.
-            tokens.sort_by_key(|token| !matches!(token, Token::Output(..)));
             for &token in &tokens {
                 self.on_token(token);
                 if self.io.ending.is_some() {
@@ -184,10 +182,23 @@ impl Shell {
                     self.io.ending = Some(Ending::Signal);
                 }
             }
-            Token::Output(slot, stream) => {
-                self.find_reader(slot);
-                self.io.read_output(slot, stream, false);
-                self.io.tidy_output(slot);
+            Token::Output(slot, stream) => self.on_output(slot, stream),
+        }
+    }
+
+    fn on_output(&mut self, slot: usize, stream: usize) {
+        self.find_reader(slot);
+        self.io.read_output(slot, stream, false);
+        self.io.tidy_output(slot);
+    }
+
+    /// Reads what workers have printed until now.
+    pub(crate) fn read_ready_output(&mut self) {
+        let mut tokens = Vec::new();
+        self.io.poller.wait(Some(Duration::ZERO), &mut tokens);
+        for token in tokens {
+            if let Token::Output(slot, stream) = token {
+                self.on_output(slot, stream);
             }
         }
     }
