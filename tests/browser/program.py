@@ -122,16 +122,15 @@ def main():
     ray.wait([evaluate.remote(n) for n in range(40)], num_returns=40)
     ray.get(tick.options(name='odd "<script>alert(1)</script>"').remote(0))
     kept = [ray.put(bytes(2_000_000 + i)) for i in range(5)]
-    waiting = never.remote()
+    kept.append(never.remote())
     print(f"http://{context.dashboard_url} {log}", flush=True)
     n = 0
     while not select.select([sys.stdin], [], [], 0.2)[0]:
         n += 1
+        if arguments.pause:
+            batch(400, arguments.pause)
         ray.get([tick.remote(n), learner.learn.remote(), buffer.add.remote(kept[n % 5])])
         ray.wait([evaluate.remote(n)])
-        if arguments.pause:
-            batch(40, arguments.pause)
-    ray.cancel(waiting)
     ray.shutdown()
 
 

@@ -1,10 +1,11 @@
 // Takes the pictures of docs/screenshots from a real cluster:
 //
 //   node tests/browser/screenshots.mjs
-import { mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { launch, open, visit } from "./browser.mjs";
-import { session } from "./subjects.mjs";
+import { program, session } from "./subjects.mjs";
 
 const folder = fileURLToPath(new URL("../../docs/screenshots/", import.meta.url));
 const SIZE = { width: 1280, height: 800 };
@@ -12,7 +13,11 @@ const SIZE = { width: 1280, height: 800 };
 const CHART_MS = 45_000;
 
 mkdirSync(folder, { recursive: true });
-const subject = await session({ tasks: 2000, nodes: 3, pause: 0.02 });
+// Tracebacks show where a program is: somewhere that is nobody's.
+const home = mkdtempSync(`${tmpdir()}/`);
+const script = `${home}/train.py`;
+copyFileSync(program, script);
+const subject = await session({ tasks: 2000, nodes: 3, pause: 0.02, script });
 const browser = await launch();
 const settled = (page) => page.waitForTimeout(1200);
 
@@ -40,6 +45,7 @@ async function selectMerge(page) {
       if ((await tooltip.count()) && /^merge/.test(await tooltip.textContent())) {
         await page.mouse.down();
         await page.mouse.up();
+        await page.mouse.move(area.x + 40, area.y + area.height - 10);
         return settled(page);
       }
     }
@@ -65,3 +71,4 @@ await picture("log", "#/logs", {}, async (page) => {
 await picture("narrow", "#/tasks", { width: 360, height: 760 });
 await browser.close();
 await subject.stop();
+rmSync(home, { recursive: true });

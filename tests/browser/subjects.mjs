@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const python = `${root}.venv/bin/python`;
-const program = "tests/browser/program.py";
+export const program = `${root}tests/browser/program.py`;
 
 /** A made-up cluster. */
 export function mock({ tasks = 20_000 } = {}) {
@@ -31,9 +31,9 @@ export function engineMissing() {
 }
 
 /** A session, or a cluster, that runs program.py. */
-export function session({ tasks = 300, nodes = 1, pause = 0 } = {}) {
+export function session({ tasks = 300, nodes = 1, pause = 0, script = program } = {}) {
   const options = ["--tasks", tasks, "--nodes", nodes, "--pause", pause].map(String);
-  return start("session", [python, program, ...options]);
+  return start("session", [python, script, ...options]);
 }
 
 /**

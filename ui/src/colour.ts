@@ -4,7 +4,7 @@
 export type Theme = "light" | "dark";
 
 /** Degrees that eyes tell apart. Failures are drawn in red, so red is left out. */
-const HUES = [213, 152, 32, 268, 186, 318, 88, 240, 50, 292, 170, 338, 120];
+const HUES = [213, 152, 32, 268, 186, 312, 88, 240, 50, 288, 170, 120, 200];
 const STRENGTHS: Record<Theme, string[]> = {
   light: ["66% 76%", "46% 66%"],
   dark: ["40% 38%", "36% 50%"],

@@ -12,7 +12,7 @@ export const connection = cell<Connection>({ state: "connecting" });
 export const cluster = cell<Cluster | null>(null);
 export const groups = cell<Groups | null>(null);
 export const samples = cell<Sample[]>([]);
-/** Counts the changes that the stream told of. */
+/** Counts the changes that the stream told of, for lists to load again. */
 export const changes = cell(0);
 
 const FIRST_RETRY_MS = 1000;
@@ -62,8 +62,9 @@ function open(): void {
   opened.addEventListener(
     "cluster",
     heard<Cluster>((data) => {
+      const before = cluster.get();
       cluster.set(data);
-      changes.set(changes.get() + 1);
+      if (!before || happenings(before) !== happenings(data)) changes.set(changes.get() + 1);
     }),
   );
   opened.addEventListener(
@@ -73,6 +74,12 @@ function open(): void {
       changes.set(changes.get() + 1);
     }),
   );
+}
+
+/** What lists are about. The processor's load, for one, is not: it changes all the time. */
+function happenings({ nodes, tasks, actors, jobs, waiting }: Cluster): string {
+  const parts = nodes.map((node) => [node.node_id, node.state, node.workers, node.store_used]);
+  return JSON.stringify([parts, tasks, actors, jobs, waiting]);
 }
 
 function close(): void {

@@ -1,7 +1,8 @@
 // The start page: is it well, what is it doing, and what failed last.
-import { ago, amount, bytes, count, duration, plural } from "../format";
+import { ago, amount, bytes, count, duration, plural, words } from "../format";
 import { cluster } from "../live";
 import { useLoad } from "../load";
+import { nodeName } from "../node-name";
 import { Card } from "../parts/card";
 import { ClusterCharts } from "../parts/cluster-charts";
 import { NodeCard } from "../parts/node-card";
@@ -75,11 +76,18 @@ function Tiles({ now }: { now: Cluster }) {
         <p class="figure">
           {bytes(used)} <small>of {bytes(memory)}</small>
         </p>
-        <Meter label="Of the machines" used={used} total={memory} text={share(used, memory)} />
         <Meter
-          label="Object store"
+          label="Of the machines"
+          used={used}
+          total={memory}
+          worry
+          text={share(used, memory)}
+        />
+        <Meter
+          label="Store"
           used={now.store_used}
           total={now.store_size}
+          worry
           text={`${bytes(now.store_used)} of ${bytes(now.store_size)}`}
         />
       </section>
@@ -152,7 +160,7 @@ function RecentFailures({ failed }: { failed: number }) {
         {data.rows.map((task) => (
           <li key={task.task_id + task.attempt_number}>
             <a href={link(["tasks", task.task_id])}>{task.name}</a>
-            <span>{task.error_type ?? "failed"}</span>
+            <span>{words(task.error_type ?? "failed")}</span>
             <small>{ago(task.end_time_ms, Date.now())}</small>
           </li>
         ))}
@@ -167,7 +175,7 @@ function Nodes({ nodes }: { nodes: ClusterNode[] }) {
       <h2 class="section">Nodes</h2>
       <div class="nodes">
         {nodes.map((node) => (
-          <NodeCard key={node.node_id} node={node} />
+          <NodeCard key={node.node_id} node={node} name={nodeName(nodes, node.node_id)} />
         ))}
       </div>
     </section>

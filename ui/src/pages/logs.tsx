@@ -2,6 +2,7 @@
 import { bytes, count, plural } from "../format";
 import { cluster } from "../live";
 import { useLoad } from "../load";
+import { nodeName } from "../node-name";
 import { Card } from "../parts/card";
 import { Id } from "../parts/id";
 import { LogView } from "../parts/log-view";
@@ -41,16 +42,16 @@ export function LogsPage() {
       {!data && !error && <Empty>Loading…</Empty>}
       {files?.length === 0 && <Empty>No process has written a log yet.</Empty>}
       {[...byNode].map(([id, list]) => {
-        const node = nodes.find((known) => known.node_id === id);
+        const name = nodeName(nodes, id);
         return (
           <Card
             key={id}
-            title={node?.node_name ?? node?.node_ip ?? "Node"}
+            title={name}
             aside={<span class="sub">{plural(list.length, "file")}</span>}
             flush
           >
             <Table
-              label={`Logs of ${node?.node_name ?? id}`}
+              label={`Logs of ${name}`}
               columns={COLUMNS}
               rows={list.slice(0, MOST_FILES)}
               keyOf={(file) => file.file}

@@ -1,6 +1,7 @@
 // Objects and who holds them.
 import { bytes, count, plural } from "../format";
 import { cluster } from "../live";
+import { nodeName } from "../node-name";
 import { Id } from "../parts/id";
 import { List, type Chip } from "../parts/list";
 import { Meter } from "../parts/progress";
@@ -63,9 +64,10 @@ export function ObjectsPage({ route }: { route: Route }) {
             .map((node) => (
               <Meter
                 key={node.node_id}
-                label={`${node.node_name ?? node.node_ip}, ${plural(node.store_objects ?? 0, "object")}`}
+                label={`${nodeName(now.nodes, node.node_id)}: ${plural(node.store_objects ?? 0, "object")}`}
                 used={node.store_used}
                 total={node.store_size}
+                worry
                 text={`${bytes(node.store_used)} of ${bytes(node.store_size)}${
                   node.spilled_bytes ? `, ${bytes(node.spilled_bytes)} on disk` : ""
                 }`}

@@ -1,5 +1,6 @@
 // One task: what went wrong, or why it waits; where its time went; what it needs and feeds; its output.
 import type { ComponentChildren } from "preact";
+import { plainText } from "../ansi";
 import { clock, count, duration, words } from "../format";
 import { useLoad } from "../load";
 import { AnsiText } from "../parts/ansi-text";
@@ -56,7 +57,7 @@ function FailureOf({ task }: { task: TaskDetail }) {
   const text = task.error_message;
   return (
     <Card
-      title={task.error_type ?? "It failed"}
+      title={headline(task)}
       tone="failed"
       aside={text ? <Copy text={text} what="the traceback" /> : null}
     >
@@ -69,6 +70,12 @@ function FailureOf({ task }: { task: TaskDetail }) {
       )}
     </Card>
   );
+}
+
+/** Tracebacks end with what went wrong. */
+function headline(task: TaskDetail): string {
+  const last = plainText(task.error_message?.trimEnd().split("\n").at(-1) ?? "");
+  return last && last.length < 160 ? last : words(task.error_type ?? "It failed");
 }
 
 function Why({ task }: { task: TaskDetail }) {

@@ -1,6 +1,6 @@
 // All tasks: how far each function is, and the list.
 import { useState } from "preact/hooks";
-import { clock, count } from "../format";
+import { clock, count, words } from "../format";
 import { cluster, groups } from "../live";
 import { useLoad } from "../load";
 import { Card } from "../parts/card";
@@ -24,8 +24,7 @@ const COLUMNS: Column<Task>[] = [
     wide: true,
     cell: (task) => <a href={link(["tasks", task.task_id])}>{task.name}</a>,
   },
-  { title: "State", sort: "state", cell: (task) => <State state={task.state} /> },
-  { title: "Error", cell: (task) => task.error_type ?? "" },
+  { title: "State", sort: "state", cell: (task) => <StateOf task={task} /> },
   { title: "Task", cell: (task) => <Id id={task.task_id} /> },
   { title: "Process", sort: "worker_pid", numeric: true, cell: (task) => task.worker_pid ?? "–" },
   {
@@ -36,6 +35,15 @@ const COLUMNS: Column<Task>[] = [
   },
   { title: "Took", sort: "duration_ms", numeric: true, cell: (task) => took(task, Date.now()) },
 ];
+
+function StateOf({ task }: { task: Task }) {
+  return (
+    <>
+      <State state={task.state} />
+      {task.error_type && <small> {words(task.error_type)}</small>}
+    </>
+  );
+}
 
 export function TasksPage({ route }: { route: Route }) {
   const all = progressOf(useStore(cluster)?.tasks ?? {});

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { url } from "../api";
 import { plural } from "../format";
 import { changes, cluster } from "../live";
+import { nodeName } from "../node-name";
 import { Icon, type IconName } from "../parts/icons";
 import { Empty, Failure } from "../parts/notice";
 import { SearchBox } from "../parts/search-box";
@@ -19,7 +20,10 @@ import { counted } from "../timeline/spans";
 const REFRESH_MS = 2000;
 
 export function TimelinePage({ route }: { route: Route }) {
-  const model = useMemo(() => new TimelineModel(nodeName), []);
+  const model = useMemo(
+    () => new TimelineModel((id) => nodeName(cluster.get()?.nodes ?? [], id)),
+    [],
+  );
   const empty = useStore(model.empty);
   const error = useStore(model.error);
   const selection = useStore(model.selection);
@@ -75,7 +79,7 @@ export function TimelinePage({ route }: { route: Route }) {
           {tool("Zoom out (-)", "minus", () => zoomBy(2))}
           {tool("Show everything (0)", "fit", () => model.glideTo(model.limits))}
         </div>
-        <a class="button" href={url("timeline.json")} download="timeline.json">
+        <a class="button" href={url("timeline.json")} download="oxiray-timeline.json">
           <Icon name="download" /> Trace
         </a>
         <Drawn model={model} />
@@ -161,9 +165,4 @@ function Drawn({ model }: { model: TimelineModel }) {
     };
   }, [model]);
   return <span class="found">{text}</span>;
-}
-
-function nodeName(id: string): string {
-  const node = cluster.get()?.nodes.find((known) => known.node_id === id);
-  return node?.node_name ?? node?.node_ip ?? `Node ${id.slice(0, 8)}`;
 }

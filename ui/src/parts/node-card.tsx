@@ -6,15 +6,15 @@ import { Id } from "./id";
 import { Meter } from "./progress";
 import { State } from "./state";
 
-export function NodeCard({ node }: { node: ClusterNode }) {
+export function NodeCard({ node, name }: { node: ClusterNode; name: string }) {
   const cpus = node.resources_total["CPU"] ?? 0;
   const busy = cpus - (node.resources_available["CPU"] ?? cpus);
   const alive = node.state === "ALIVE";
   return (
-    <article class={`card node${alive ? "" : " gone"}`} aria-label={node.node_name ?? node.node_id}>
+    <article class={`card node${alive ? "" : " gone"}`} aria-label={name}>
       <header>
         <h3>
-          {node.node_name ?? node.node_ip ?? `Node ${node.node_number}`}
+          {name}
           {node.is_head_node && <span class="tag">head</span>}
         </h3>
         <State state={node.state} />
@@ -41,12 +41,14 @@ export function NodeCard({ node }: { node: ClusterNode }) {
             label="Memory"
             used={node.memory_used}
             total={node.memory_total}
+            worry
             text={`${bytes(node.memory_used)} of ${bytes(node.memory_total)}`}
           />
           <Meter
             label={`Store, ${plural(node.store_objects ?? 0, "object")}`}
             used={node.store_used}
             total={node.store_size}
+            worry
             text={`${bytes(node.store_used)} of ${bytes(node.store_size)}`}
           />
           {!!node.spilled_bytes && <p class="sub">{bytes(node.spilled_bytes)} on disk</p>}

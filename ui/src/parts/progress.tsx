@@ -40,10 +40,12 @@ interface MeterProps {
   used: number | null;
   total: number | null;
   text: string;
+  /** Whether being full is a worry. For processors it is not: that is what they are for. */
+  worry?: boolean;
 }
 
 /** How much of something is used. */
-export function Meter({ label, used, total, text }: MeterProps) {
+export function Meter({ label, used, total, text, worry }: MeterProps) {
   const share = used !== null && total ? Math.max(0, Math.min(1, used / total)) : 0;
   return (
     <div class="meter">
@@ -58,7 +60,7 @@ export function Meter({ label, used, total, text }: MeterProps) {
         aria-valuenow={Math.round(share * 100)}
         aria-valuetext={text}
       >
-        <span class={share > 0.9 ? "full" : ""} style={{ width: `${share * 100}%` }} />
+        <span class={worry && share > 0.9 ? "full" : ""} style={{ width: `${share * 100}%` }} />
       </div>
     </div>
   );
