@@ -42,7 +42,7 @@ fn get(options: &Options) -> Result<bool> {
     let resource: Resource = options.resource.parse()?;
     let row = options.which.open()?.get(resource, &options.id)?;
     if let Some(row) = &row {
-        print(&one(row, options.format));
+        print(&one(resource, row, options.format));
     }
     Ok(row.is_some())
 }

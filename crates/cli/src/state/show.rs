@@ -3,7 +3,7 @@
 
 use clap::ValueEnum;
 use oxiray_observe::Resource;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How rows are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -28,18 +28,22 @@ pub(super) fn rows(resource: Resource, rows: &[Value], format: Format, detail: b
         }
         Format::Table => table(resource.table_columns(), rows, WIDEST),
         Format::Json => json(&Value::Array(rows.to_vec())),
-        Format::Yaml => yaml(&Value::Array(rows.to_vec())),
+        Format::Yaml => {
+            let columns: Vec<&str> = resource.all_columns().collect();
+            yaml(&Value::Array(rows.to_vec()), &columns)
+        }
     }
 }
 
 /// One row: a line for each column.
-pub(super) fn one(row: &Value, format: Format) -> String {
+pub(super) fn one(resource: Resource, row: &Value, format: Format) -> String {
+    let columns: Vec<&str> = resource.all_columns().collect();
     match format {
         Format::Json => json(row),
-        Format::Yaml => yaml(row),
+        Format::Yaml => yaml(row, &columns),
         Format::Table => {
-            let fields: Vec<(String, String)> = row
-                .as_object()
+            let fields = row.as_object().map(|fields| in_order(fields, &columns));
+            let fields: Vec<(String, String)> = fields
                 .into_iter()
                 .flatten()
                 .map(|(key, value)| (key.clone(), cell(key, value)))
@@ -54,7 +58,7 @@ pub(super) fn one(row: &Value, format: Format) -> String {
 pub(super) fn groups(summary: &Value, format: Format) -> String {
     match format {
         Format::Json => return json(summary),
-        Format::Yaml => return yaml(summary),
+        Format::Yaml => return yaml(summary, &[]),
         Format::Table => {}
     }
     let groups = summary["rows"].as_array().cloned().unwrap_or_default();
@@ -165,32 +169,41 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + years, month, of_month)
 }
 
-/// YAML: blocks for what has parts; texts in quotes as in JSON, which is YAML too.
-fn yaml(value: &Value) -> String {
+/// Fields as they are to be shown: the columns first, in their order.
+fn in_order<'a>(fields: &'a Map<String, Value>, columns: &[&str]) -> Vec<(&'a String, &'a Value)> {
+    let place = |key: &str| columns.iter().position(|column| *column == key);
+    let mut fields: Vec<_> = fields.iter().collect();
+    fields.sort_by_key(|(key, _)| place(key).unwrap_or(usize::MAX));
+    fields
+}
+
+/// YAML: blocks for what has parts; texts in quotes as in JSON, which is YAML too. Fields come in
+/// the order of the columns.
+fn yaml(value: &Value, columns: &[&str]) -> String {
     let mut text = String::new();
     match value {
         Value::Array(items) if items.is_empty() => text.push_str("[]\n"),
-        value => block(value, 0, &mut text),
+        value => block(value, columns, 0, &mut text),
     }
     text
 }
 
-fn block(value: &Value, depth: usize, into: &mut String) {
+fn block(value: &Value, columns: &[&str], depth: usize, into: &mut String) {
     let indent = "  ".repeat(depth);
     match value {
         Value::Array(items) => {
             for item in items {
                 into.push_str(&indent);
                 into.push('-');
-                entry(item, depth, true, into);
+                entry(item, columns, depth, true, into);
             }
         }
         Value::Object(fields) => {
-            for (key, value) in fields {
+            for (key, value) in in_order(fields, columns) {
                 into.push_str(&indent);
                 into.push_str(&key_text(key));
                 into.push(':');
-                entry(value, depth, false, into);
+                entry(value, columns, depth, false, into);
             }
         }
         scalar => into.push_str(&format!("{indent}{}\n", scalar_text(scalar))),
@@ -198,22 +211,22 @@ fn block(value: &Value, depth: usize, into: &mut String) {
 }
 
 /// What stands behind `-` or `key:`.
-fn entry(value: &Value, depth: usize, of_list: bool, into: &mut String) {
+fn entry(value: &Value, columns: &[&str], depth: usize, of_list: bool, into: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() && of_list => {
             // The first field stands behind the dash.
             let mut inner = String::new();
-            block(value, depth + 1, &mut inner);
+            block(value, columns, depth + 1, &mut inner);
             into.push(' ');
             into.push_str(inner.trim_start());
         }
         Value::Object(fields) if !fields.is_empty() => {
             into.push('\n');
-            block(value, depth + 1, into);
+            block(value, columns, depth + 1, into);
         }
         Value::Array(items) if !items.is_empty() => {
             into.push('\n');
-            block(value, depth + 1, into);
+            block(value, columns, depth + 1, into);
         }
         other => into.push_str(&format!(" {}\n", scalar_text(other))),
     }
@@ -296,15 +309,15 @@ mod tests {
             "empty": {},
             "list": [1, "x y", { "a": [] }],
         }]);
-        let text = yaml(&value);
+        let text = yaml(&value, &["name", "id"]);
         let expected = concat!(
-            "- empty: {}\n",
+            "- name: \"no\"\n",
             "  id: \"0123\"\n",
+            "  empty: {}\n",
             "  list:\n",
             "    - 1\n",
             "    - \"x y\"\n",
             "    - a: []\n",
-            "  name: \"no\"\n",
             "  none: null\n",
             "  path: /tmp/x\n",
             "  resources:\n",
@@ -313,6 +326,6 @@ mod tests {
             "  text: \"a: b\\n\\\"c\\\"\"\n",
         );
         assert_eq!(text, expected);
-        assert_eq!(yaml(&json!([])), "[]\n");
+        assert_eq!(yaml(&json!([]), &[]), "[]\n");
     }
 }
