@@ -512,12 +512,16 @@ print(json.dumps(scan(pids)))
     assert json.loads(done.stdout) == []
 
 
-def test_a_cluster_listens_at_its_two_ports(target):
+def test_a_cluster_listens_at_its_ports(target):
+    """Those of the control service, the node service and, on loopback, the dashboard."""
     names = {}
     exec(SCAN, names)
     found = names["scan"](processes_under(target.head.base))
     assert all((kind, host) == ("tcp", "0100007F") for kind, host, _ in found), found
-    assert sorted(int(port, 16) for _, _, port in found) == sorted(target.ports.values())
+    with open(f"{target.head.record()['session_dir']}/dashboard.address") as file:
+        dashboard = port_of(file.read())
+    expected = sorted([*target.ports.values(), dashboard])
+    assert sorted(int(port, 16) for _, _, port in found) == expected
 
 
 def test_files_are_for_their_owner_alone(target):
@@ -541,7 +545,8 @@ def test_files_are_for_their_owner_alone(target):
 
 def is_secret(path):
     folder, name = os.path.split(path)
-    return name == "keyring" or folder.endswith("/started") or "config" in name
+    is_token = name in ("keyring", "dashboard.token")
+    return is_token or folder.endswith("/started") or "config" in name
 
 
 def shown_in(machine, secret):

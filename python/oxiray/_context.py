@@ -14,7 +14,8 @@ class RayContext(Mapping[str, Any]):
 
     def __init__(self, address_info: dict[str, Any]) -> None:
         self.address_info = address_info
-        self.dashboard_url = ""
+        # With the token, and as Ray's without `http://`.
+        self.dashboard_url = address_info.get("webui_url", "")
         self.python_version = sys.version.split()[0]
         self.ray_version = ray_version
         self.oxiray_version = __version__

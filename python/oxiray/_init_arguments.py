@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from typing import Any, NamedTuple
 
@@ -22,11 +23,10 @@ _LEVELS = {"critical": 50, "error": 40, "warning": 30, "warn": 30, "info": 20, "
 
 # Accepted for programs written for Ray; here nothing depends on them.
 _NO_EFFECT = frozenset(
-    "include_dashboard include_webui dashboard_host dashboard_port dashboard_agent_listen_port "
-    "configure_logging logging_format redis_max_memory _driver_object_store_memory _memory "
-    "_redis_password _redis_username _node_ip_address _metrics_export_port _node_name "
-    "_enable_object_reconstruction huge_pages plasma_directory driver_object_store_memory "
-    "redis_address redis_password proxy_server_url".split()
+    "dashboard_agent_listen_port configure_logging logging_format redis_max_memory "
+    "_driver_object_store_memory _memory _redis_password _redis_username _node_ip_address "
+    "_metrics_export_port _node_name _enable_object_reconstruction huge_pages plasma_directory "
+    "driver_object_store_memory redis_address redis_password proxy_server_url".split()
 )
 # Accepted too, but somebody who gives them expects something: said aloud.
 _NOT_YET = frozenset(
@@ -35,8 +35,8 @@ _NOT_YET = frozenset(
 )
 _MEANINGFUL = frozenset(
     "num_cpus num_gpus resources object_store_memory ignore_reinit_error local_mode logging_level "
-    "log_to_driver namespace runtime_env _temp_dir temp_dir object_spilling_directory "
-    "_system_config".split()
+    "include_dashboard include_webui dashboard_host dashboard_port log_to_driver namespace "
+    "runtime_env _temp_dir temp_dir object_spilling_directory _system_config".split()
 )
 
 
@@ -66,6 +66,7 @@ class Arguments(NamedTuple):
     spill_to: list[str]
     store_patience_ms: int
     tell_spilling: bool
+    dashboard: tuple[str, int | None, bool, str] | None  # host, port, required, Python's version
 
 
 def check(address: str | None, options: dict[str, Any]) -> Arguments:
@@ -123,6 +124,7 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
         spill_to=_spilling.targets(options),
         store_patience_ms=_spilling.patience_ms(),
         tell_spilling=_spilling.is_told(),
+        dashboard=_dashboard(options),
     )
 
 
@@ -185,6 +187,24 @@ def _object_store(value: Any, memory: int) -> int:
             f"{memory} bytes"
         )
     return int(value)
+
+
+def _dashboard(options: dict[str, Any]) -> tuple[str, int | None, bool, str] | None:
+    """Where the dashboard is to be; None: there is to be none."""
+    include = options.get("include_dashboard", options.get("include_webui"))
+    host, port = options.get("dashboard_host"), options.get("dashboard_port")
+    if include is not None and not isinstance(include, bool):
+        raise TypeError(f"init(include_dashboard=) must be None, True or False, not {include!r}")
+    if host is not None and not isinstance(host, str):
+        raise TypeError(f"init(dashboard_host=) must be a string, not {host!r}")
+    if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
+        raise TypeError(f"init(dashboard_port=) must be a number, not {port!r}")
+    if port is not None and not 0 <= port < 65536:
+        raise ValueError(f"init(dashboard_port=) must be from 0 to 65535, not {port!r}")
+    if include is False:
+        return None
+    required = bool(include) or host is not None or port is not None
+    return host or "", port, required, sys.version.split()[0]
 
 
 def _namespace(value: Any) -> str:

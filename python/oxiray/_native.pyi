@@ -119,6 +119,7 @@ def start(
     store_patience_ms: int,
     tell_spilling: bool,
     entrypoint: str,
+    dashboard: tuple[str, int | None, bool, str] | None,  # host, port, required, Python's version
 ) -> None: ...
 def connect(
     *,

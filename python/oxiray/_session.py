@@ -55,9 +55,12 @@ def init(address: str | None = None, **options: Any) -> RayContext:
         logging_level: a level of `logging`; above INFO the line about the start is not printed.
         log_to_driver: whether what workers print is printed here; True unless given.
         namespace: the namespace of named actors.
-        include_dashboard (or include_webui), dashboard_host, dashboard_port, labels, job_config,
-            configure_logging, logging_format, local_mode, runtime_env, _temp_dir, ...: Ray's; what
-            has no meaning here yet is accepted only where it changes nothing.
+        include_dashboard (or include_webui): whether a session that is started has a dashboard;
+            True unless given. It is a process only while somebody looks.
+        dashboard_host: where it is served; only on this machine, 127.0.0.1, unless given.
+        dashboard_port: its port, 0 being any; 8265 or the next free one unless given.
+        labels, job_config, configure_logging, logging_format, local_mode, runtime_env, _temp_dir,
+            ...: Ray's; what has no meaning here yet is accepted only where it changes nothing.
     """
     from . import _init_arguments
 
@@ -96,9 +99,9 @@ def _init(arguments: Arguments) -> RayContext:
         from ._log_printer import LogPrinter
 
         _printer = LogPrinter(arguments.log_to_driver)
-        if arguments.announce:
-            _announce(arguments)
         _context = _make_context()
+        if arguments.announce:
+            _announce(arguments, _context)
         return _context
     except BaseException:  # Ctrl-C too, which may come just after the start
         if _directory == directory:  # else a signal handler has ended this session, or begun one
@@ -123,6 +126,7 @@ def _start(arguments: Arguments, directory: str) -> None:
         store_patience_ms=arguments.store_patience_ms,
         tell_spilling=arguments.tell_spilling,
         entrypoint=_entrypoint(),
+        dashboard=arguments.dashboard,
     )
 
 
@@ -219,12 +223,26 @@ def _make_context() -> RayContext:
         "node_ip_address": view["address"].rpartition(":")[0] or LOCAL_IP,
         "address": view["control"] or "local",
         "session_dir": view["session_dir"],
-        "webui_url": "",
+        "webui_url": _dashboard_url(view["session_dir"]),
         "node_id": view["node_id"].hex(),
     }
     if view["control"]:
         info["gcs_address"] = view["control"]
     return RayContext(info)
+
+
+def _dashboard_url(directory: str) -> str:
+    """Where the session's dashboard is, with its token but, as Ray's, without `http://`."""
+    try:
+        with open(f"{directory}/dashboard.address") as file:
+            host, _, port = file.read().rpartition(":")
+        with open(f"{directory}/dashboard.token") as file:
+            token = file.read()
+    except OSError:  # there is none, or it is on the head, which is another machine
+        return ""
+    # What is bound at every address is reached at each, and a browser needs one.
+    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
+    return f"{host}:{port}/?token={token}"
 
 
 def _program() -> str:
@@ -243,12 +261,16 @@ def _sys_path() -> list[str]:
     return list(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
 
 
-def _announce(arguments: Arguments) -> None:
+def _announce(arguments: Arguments, context: RayContext) -> None:
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
     if arguments.node:
         text = f"Connected to the cluster at {arguments.node.address}."
     else:
         text = f"Started a local instance: {_size(arguments.resources)}."
+        if context.dashboard_url:
+            text += f" View the dashboard at http://{context.dashboard_url}"
+        elif arguments.dashboard:
+            text += " It has no dashboard: every port from 8265 on is in use (dashboard_port=)."
     try:
         sys.stderr.write(f"{stamp} INFO oxiray -- {text}\n")
     except Exception:  # no usable stderr is no reason to fail

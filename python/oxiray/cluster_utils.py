@@ -127,12 +127,18 @@ class Cluster:
             wait: whether a connected driver is to know the node before this returns.
             num_cpus, num_gpus, memory, resources, labels, object_store_memory: what the node has;
                 one CPU and 150 MB for objects unless given.
+            include_dashboard, dashboard_host, dashboard_port: of the head, which has a dashboard
+                only if one of these asks for it.
             env_vars: environment of the node and its workers.
             others of Ray's: accepted, without effect.
         """
         arguments = ["--node-ip-address", _IP, "--allow-many", "--cluster-dir", self._home()]
         if self.head_node is None:
             arguments += ["--head", "--port", str(node_args.get("port") or 0)]
+            arguments += [f"--include-dashboard={_dashboard(node_args)}".lower()]
+            for name in ("dashboard_host", "dashboard_port"):
+                if node_args.get(name) is not None:
+                    arguments += [f"--{name.replace('_', '-')}", str(node_args[name])]
         else:
             arguments += ["--address", self.address]
         sizes = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _OBJECT_STORE, **node_args}
@@ -235,6 +241,11 @@ class Cluster:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             self._directory = tempfile.mkdtemp(prefix="test-", dir=folder)
         return self._directory
+
+
+def _dashboard(node_args: dict[str, Any]) -> bool:
+    asked = any(node_args.get(name) is not None for name in ("dashboard_host", "dashboard_port"))
+    return bool(node_args.get("include_dashboard", asked))
 
 
 def _run(arguments: list[str], reader: int, env_vars: dict[str, str]) -> _address.StartedNode:

@@ -23,6 +23,7 @@ use oxiray_wire::control::{
 };
 use prost::Message;
 
+use crate::activation::DashboardPort;
 use crate::connection::Connection;
 use crate::disk::Disk;
 use crate::files::Files;
@@ -228,7 +229,12 @@ fn assemble(config: NodeConfig, session: Session, member: Option<Membership>) ->
     tracing::info!(session = %session.path().display(), "session started");
     let setup = Setup { member: info, ..setup(&config, node_id, store_size) };
     let node = Node::new(setup, Table::map(&shared.table)?);
+    let dashboard = DashboardPort::open(&config, &session)?;
     let mut io = Io::new(poller, session, config, disk, files);
+    if let Some(port) = &dashboard {
+        port.watch(&io.poller)?;
+    }
+    io.dashboard = dashboard;
     let mut members = Vec::new();
     let mut cluster = Vec::new();
     if let Some(member) = member {

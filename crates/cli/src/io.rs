@@ -16,6 +16,7 @@ use oxiray_wire::control::{
 use prost::Message;
 use slab::Slab;
 
+use crate::activation::DashboardPort;
 use crate::connection::Connection;
 use crate::disk::Disk;
 use crate::files::Files;
@@ -76,6 +77,8 @@ pub(crate) struct Io {
     pub(crate) held_back: BTreeMap<ProcessId, HeldBack>,
     pub(crate) disk: Disk,
     pub(crate) files: Files,
+    /// The dashboard's port, if it has one.
+    pub(crate) dashboard: Option<DashboardPort>,
     pub(crate) ending: Option<Ending>,
     /// Why, for drivers; empty: they know.
     pub(crate) last_words: String,
@@ -109,6 +112,7 @@ impl Io {
             held_back: BTreeMap::new(),
             disk,
             files,
+            dashboard: None,
             ending: None,
             last_words: String::new(),
             unsent_lines: 0,
@@ -362,6 +366,9 @@ impl Io {
         }
         if let Some(zygote) = self.zygote.take() {
             zygote.end();
+        }
+        if let Some(dashboard) = self.dashboard.take() {
+            dashboard.close();
         }
         if let Some(net) = &mut self.net {
             net.leave("it was stopped");

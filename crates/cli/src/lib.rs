@@ -16,6 +16,7 @@
 //! - `files`: files that tools may read
 //! - `warmer`: makes the store's next pages ready
 //! - `session`: the session's directory
+//! - `activation`: the dashboard's port, and the process that serves it while somebody looks
 //! - `net`, `membership`: other machines, and what comes from them
 //! - `poller`: what is being waited for
 //! - [`status`], [`memory`], [`why`]: `oxiray status`, `oxiray memory`, `oxiray why`
@@ -24,6 +25,7 @@
 //! - [`control_service`]: the control service of a cluster
 //! - [`commands`]: `oxiray start`, `stop` and `token`
 
+mod activation;
 pub mod commands;
 mod connection;
 pub mod control_service;

@@ -36,6 +36,10 @@ pub(crate) enum Token {
     Files,
     /// Whoever started this is gone.
     Starter,
+    /// Somebody looks at the dashboard, which nobody serves yet.
+    Dashboard,
+    /// The process that serves the dashboard has ended.
+    DashboardEnded,
     /// A stream (0 output, 1 error) of the worker output in this slot.
     Output(usize, usize),
 }
@@ -56,6 +60,8 @@ impl Token {
             Self::Transfers => (11, 0, 0),
             Self::Starter => (12, 0, 0),
             Self::Files => (13, 0, 0),
+            Self::Dashboard => (14, 0, 0),
+            Self::DashboardEnded => (15, 0, 0),
             Self::Output(index, part) => (5, index, part),
         };
         (kind << 40) | ((part as u64) << 32) | index as u64
@@ -77,6 +83,8 @@ impl Token {
             11 => Self::Transfers,
             12 => Self::Starter,
             13 => Self::Files,
+            14 => Self::Dashboard,
+            15 => Self::DashboardEnded,
             _ => Self::Output(index, ((data >> 32) & 0xff) as usize),
         }
     }
@@ -148,6 +156,8 @@ mod tests {
             Token::Transfers,
             Token::Starter,
             Token::Files,
+            Token::Dashboard,
+            Token::DashboardEnded,
             Token::Connection(0),
             Token::Connection(70_000),
             Token::Output(3, 0),

@@ -53,6 +53,16 @@ impl Session {
         self.path.join("node.sock")
     }
 
+    /// Without it the dashboard answers nobody.
+    pub(crate) fn dashboard_token(&self) -> PathBuf {
+        self.path.join("dashboard.token")
+    }
+
+    /// Where the dashboard is reached, if there is one.
+    pub(crate) fn dashboard_address(&self) -> PathBuf {
+        self.path.join("dashboard.address")
+    }
+
     /// Removes everything.
     pub(crate) fn remove(&self) {
         // What was killed a moment ago may just have made one more file.

@@ -182,6 +182,16 @@ impl Shell {
                     self.io.ending = Some(Ending::Signal);
                 }
             }
+            Token::Dashboard => {
+                if let Some(port) = &mut self.io.dashboard {
+                    port.on_connection(&self.io.poller);
+                }
+            }
+            Token::DashboardEnded => {
+                if let Some(port) = &mut self.io.dashboard {
+                    port.on_end(&self.io.poller);
+                }
+            }
             Token::Output(slot, stream) => self.on_output(slot, stream),
         }
     }

@@ -11,6 +11,7 @@ use oxiray_scheduler::{NODE_ID_LABEL, show_amounts};
 use oxiray_wire::cluster::{Job, NodeInfo, State};
 use oxiray_wire::control::{ActorPhase, Amount, ClusterView};
 
+use crate::commands::dashboard::url;
 use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
 use crate::exit::NOTHING_RUNS;
@@ -32,7 +33,12 @@ pub fn run(options: &Options) -> ExitCode {
     let mut trouble = false;
     for started in started::clusters(&base, options.address.as_deref()) {
         match Tool::connect(&started).and_then(|mut tool| tool.see()) {
-            Ok(state) => text.push_str(&show_cluster(&started.address, &state)),
+            Ok(state) => {
+                text.push_str(&show_cluster(&started.address, &state));
+                if let Some(url) = url(&started.session_dir) {
+                    text.push_str(&format!("Dashboard {url}\n"));
+                }
+            }
             Err(error) => {
                 trouble = true;
                 eprintln!("oxiray: {error}{}", remedy(&started));
@@ -211,6 +217,9 @@ fn show(path: &Path, view: &ClusterView) -> String {
     rows.push(("object store".into(), store));
     rows.push(("workers".into(), view.workers.to_string()));
     rows.push(("actors".into(), view.actors.to_string()));
+    if let Some(url) = url(path) {
+        rows.push(("dashboard".into(), url));
+    }
     text.push_str(&table(&rows));
     match view.waiting.len() {
         0 => text.push_str("  nothing waits\n"),

@@ -40,7 +40,10 @@ pub enum Error {
     /// The question makes no sense, for this reason.
     #[error("{0}")]
     BadQuery(String),
-    /// A program that is needed is not there, or failed.
+    /// A program that is needed is not there; how to get it.
+    #[error("{0}")]
+    NotInstalled(&'static str),
+    /// A program that is needed failed.
     #[error("{0}")]
     Program(String),
 }

@@ -10,6 +10,7 @@
 //! - [`query`]: filters, order and parts of a list; [`resource`]: what can be listed
 //! - `rows`: what the engine says, as rows
 //! - `tasks`: tasks, of which there may be a million; `events`: where they are read from
+//! - `timeline`: what ran when, to be drawn
 //! - [`logs`]: log files of every node
 //! - `machine`: processors and memory of every node
 //! - [`py_spy`]: what a process does right now
@@ -27,6 +28,7 @@ pub mod resource;
 mod rows;
 pub mod session;
 mod tasks;
+mod timeline;
 
 pub use error::{Error, Result};
 pub use query::{Filter, Page, Query, Sort};

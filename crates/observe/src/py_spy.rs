@@ -35,7 +35,7 @@ pub fn flame_graph(pid: u32, seconds: u32) -> Result<String> {
 }
 
 fn run(pid: u32, arguments: &[String]) -> Result<Output> {
-    let program = program().ok_or_else(|| Error::Program(HOW.into()))?;
+    let program = program().ok_or(Error::NotInstalled(HOW))?;
     let failed = |error: std::io::Error| Error::Program(format!("py-spy cannot be run: {error}"));
     let output = Command::new(program).args(arguments).output().map_err(failed)?;
     if output.status.success() {

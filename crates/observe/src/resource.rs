@@ -255,6 +255,11 @@ impl Resource {
         self.columns().table
     }
 
+    /// The columns that every row has, by which rows are filtered and sorted.
+    pub fn list_columns(self) -> &'static [&'static str] {
+        self.columns().all
+    }
+
     /// Every column, those of `detail` last.
     pub fn all_columns(self) -> impl Iterator<Item = &'static str> {
         let columns = self.columns();

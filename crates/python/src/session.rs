@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use oxiray_sys::process::inherited_fd;
 use oxiray_wire::control::{
-    Amount, JobConfig, LabelSelector, LabelTest, NodeConfig, Shape, Strategy, UNIT,
+    Amount, DashboardConfig, JobConfig, LabelSelector, LabelTest, NodeConfig, Shape, Strategy, UNIT,
 };
 use oxiray_worker::{
     DriverConfig, DriverSession, ObjectKey, Runtime, connect_driver, start_driver, start_worker,
@@ -191,7 +191,7 @@ pub(crate) fn shape(
 
 /// Starts a node service and makes its session the current one.
 #[pyfunction]
-#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling, entrypoint))]
+#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling, entrypoint, dashboard))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn start(
     py: Python<'_>,
@@ -210,6 +210,7 @@ pub(crate) fn start(
     store_patience_ms: u64,
     tell_spilling: bool,
     entrypoint: String,
+    dashboard: Option<(String, Option<u32>, bool, String)>,
 ) -> PyResult<()> {
     let job = JobConfig {
         entrypoint,
@@ -233,6 +234,12 @@ pub(crate) fn start(
         store_patience_ms,
         tell_spilling,
         cluster: None,
+        dashboard: dashboard.map(|(host, port, is_required, python_version)| DashboardConfig {
+            host,
+            port,
+            is_required,
+            python_version,
+        }),
     };
     if existing().is_some() {
         return Err(PyRuntimeError::new_err("a session is running already"));

@@ -1,7 +1,7 @@
 //! The tool that people use: clusters to start and stop, what runs, and what waits.
 
 use clap::{Parser, Subcommand};
-use oxiray_cli::commands::{microbenchmark, start, stop, token};
+use oxiray_cli::commands::{dashboard, microbenchmark, start, stop, token};
 use oxiray_cli::state::{get, list, logs, stack, summary, timeline};
 use oxiray_cli::{memory, status, why};
 
@@ -37,6 +37,8 @@ enum Command {
     Timeline(timeline::Options),
     /// Explain why a task is not done.
     Why(why::Options),
+    /// Show where the dashboard is: the address to open in a browser, with its token.
+    Dashboard(dashboard::Options),
     /// Show the token by which other machines join the cluster of this one, or change it.
     Token(token::Options),
     /// Measure how fast tasks, actor calls and objects are on this machine.
@@ -56,6 +58,7 @@ fn main() -> std::process::ExitCode {
         Command::Stack(options) => stack::run(&options),
         Command::Timeline(options) => timeline::run(&options),
         Command::Why(options) => why::run(&options),
+        Command::Dashboard(options) => dashboard::run(&options),
         Command::Token(options) => token::run(&options),
         Command::Microbenchmark(options) => microbenchmark::run(&options),
     }

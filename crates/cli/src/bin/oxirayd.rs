@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use oxiray_dashboard::Options;
 
 /// The services of one machine. `oxiray.init()` and `oxiray start` start them; they are not
 /// meant to be run by hand.
@@ -33,6 +34,21 @@ enum Service {
         #[arg(long)]
         config: PathBuf,
     },
+    /// The dashboard of a node service, which starts it when somebody looks.
+    Dashboard {
+        /// Descriptor of the listening socket.
+        #[arg(long)]
+        fd: i32,
+        /// Directory of the session.
+        #[arg(long)]
+        session_dir: PathBuf,
+        /// The name it is served at, if it was given one.
+        #[arg(long, default_value = "")]
+        host: String,
+        /// Version of the workers' Python, to be shown.
+        #[arg(long, default_value = "")]
+        python_version: String,
+    },
 }
 
 fn main() -> std::process::ExitCode {
@@ -40,6 +56,9 @@ fn main() -> std::process::ExitCode {
         Service::Driver { fd } => oxiray_cli::daemon::run(fd),
         Service::Control { config } => oxiray_cli::control_service::run(&config),
         Service::Node { config } => oxiray_cli::daemon::run_node(&config),
+        Service::Dashboard { fd, session_dir, host, python_version } => {
+            oxiray_dashboard::run(fd, Options { session_dir, host, python_version })
+        }
     };
     match ended {
         Ok(()) => std::process::ExitCode::SUCCESS,

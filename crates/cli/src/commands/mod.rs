@@ -4,6 +4,7 @@
 //! - [`stop`]: `oxiray stop`
 //! - [`token`]: `oxiray token`: the cluster's secret
 //! - [`microbenchmark`]: `oxiray microbenchmark`, which is a Python module
+//! - [`dashboard`]: `oxiray dashboard`: where the dashboard is
 //!
 //! Inside:
 //!
@@ -14,6 +15,7 @@
 //! - `interpreter`: which Python the workers are
 //! - `tool`: questions to the control service
 
+pub mod dashboard;
 mod home;
 mod interpreter;
 pub mod microbenchmark;

@@ -13,9 +13,10 @@ use oxiray_net::Keyring;
 use oxiray_observe::Session;
 use oxiray_observe::find::base;
 use oxiray_wire::cluster::ControlConfig;
-use oxiray_wire::control::{ClusterConfig, NodeConfig};
+use oxiray_wire::control::{ClusterConfig, DashboardConfig, NodeConfig};
 use prost::Message;
 
+use crate::commands::dashboard;
 use crate::commands::home::{self, Home, Token};
 use crate::commands::interpreter::Interpreter;
 use crate::commands::offer::Offer;
@@ -65,6 +66,8 @@ pub struct Options {
     #[arg(long)]
     block: bool,
     #[command(flatten)]
+    dashboard: Dashboard,
+    #[command(flatten)]
     for_ray: ForRay,
     /// For tests: where the cluster's keyring and state are.
     #[arg(long, hide = true)]
@@ -77,16 +80,41 @@ pub struct Options {
     end_with_stdin: bool,
 }
 
+/// The dashboard, which the head has.
+#[derive(Args, Debug)]
+struct Dashboard {
+    /// Whether there is one, with --head [default: true].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    include_dashboard: Option<bool>,
+    /// Where it is served, with --head; 0.0.0.0 is wherever this machine is reached, and not
+    /// encrypted [default: 127.0.0.1].
+    #[arg(long, value_name = "HOST")]
+    dashboard_host: Option<String>,
+    /// Its port, with --head; 0: any [default: 8265, or the next free one].
+    #[arg(long, value_name = "PORT")]
+    dashboard_port: Option<u16>,
+}
+
+impl Dashboard {
+    fn config(&self, python_version: &str) -> Option<DashboardConfig> {
+        (self.include_dashboard != Some(false)).then(|| DashboardConfig {
+            host: self.dashboard_host.clone().unwrap_or_default(),
+            port: self.dashboard_port.map(u32::from),
+            is_required: self.is_asked_for(),
+            python_version: python_version.to_owned(),
+        })
+    }
+
+    fn is_asked_for(&self) -> bool {
+        self.include_dashboard == Some(true)
+            || self.dashboard_host.is_some()
+            || self.dashboard_port.is_some()
+    }
+}
+
 /// Options of `ray start` that change nothing here.
 #[derive(Args, Debug)]
 struct ForRay {
-    /// The dashboard comes later.
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
-    include_dashboard: Option<bool>,
-    #[arg(long, hide = true)]
-    dashboard_host: Option<String>,
-    #[arg(long, hide = true)]
-    dashboard_port: Option<u16>,
     #[arg(long, hide = true)]
     disable_usage_stats: bool,
     #[arg(long, hide = true)]
@@ -161,12 +189,8 @@ fn warn(options: &Options) {
              machine can run programs as you. Leave it out unless the network is yours alone."
         );
     }
-    let for_ray = &options.for_ray;
-    let dashboard = for_ray.include_dashboard == Some(true)
-        || for_ray.dashboard_host.is_some()
-        || for_ray.dashboard_port.is_some();
-    if dashboard {
-        eprintln!("Note: there is no dashboard yet; `oxiray status` shows the cluster.");
+    if !options.head && options.dashboard.is_asked_for() {
+        eprintln!("Note: the dashboard is on the head; what is said about it here has no effect.");
     }
 }
 
@@ -349,8 +373,9 @@ impl Begun {
                 port: options.node_manager_port.into(),
                 labels,
                 is_head: started.is_head,
-                python_version: python.version,
+                python_version: python.version.clone(),
             }),
+            dashboard: started.is_head.then(|| options.dashboard.config(&python.version)).flatten(),
             ..options.offer.config(ip, started.is_head)?
         };
         make_private(&started.session_dir)?;
@@ -539,6 +564,9 @@ fn welcome(started: &Started) -> io::Result<String> {
             "The token lets whoever has it run programs here. Others can see a command's arguments \
              in `ps`:\nOXIRAY_TOKEN or --token-file keep it from them.\n",
         );
+    }
+    if let Some(url) = dashboard::url(&started.session_dir) {
+        text.push_str(&format!("\nDashboard:  {url}\n"));
     }
     Ok(format!("{text}\n{CONNECT}"))
 }

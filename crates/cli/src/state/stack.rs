@@ -53,7 +53,7 @@ fn stacks(options: &Options) -> Result<()> {
             // One that ended meanwhile is not the others' fault.
             Err(error) => failure = Some(error),
         }
-        if matches!(&failure, Some(Error::Program(text)) if text.contains("not installed")) {
+        if matches!(&failure, Some(Error::NotInstalled(_))) {
             break;
         }
     }

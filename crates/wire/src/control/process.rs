@@ -75,6 +75,26 @@ pub struct NodeConfig {
     /// The cluster it is to join; none: it is alone, and ends with its driver.
     #[prost(message, optional, tag = "14")]
     pub cluster: Option<ClusterConfig>,
+    /// The dashboard; none: there is none, and no port for it.
+    #[prost(message, optional, tag = "15")]
+    pub dashboard: Option<DashboardConfig>,
+}
+
+/// Where the dashboard is to be reached.
+#[derive(Clone, PartialEq, Message)]
+pub struct DashboardConfig {
+    /// Name or address of this machine; empty: loopback.
+    #[prost(string, tag = "1")]
+    pub host: String,
+    /// This port and no other, 0 being any; none: the first free one from the usual on.
+    #[prost(uint32, optional, tag = "2")]
+    pub port: Option<u32>,
+    /// Whether there is to be no session without it.
+    #[prost(bool, tag = "3")]
+    pub is_required: bool,
+    /// Version of the workers' Python, `3.11.2`, to be shown.
+    #[prost(string, tag = "4")]
+    pub python_version: String,
 }
 
 /// How a node is to be a member of a cluster.

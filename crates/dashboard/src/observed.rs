@@ -1,0 +1,262 @@
+//! A session as `oxiray-observe` sees it.
+
+use std::io::Write;
+
+use axum::http::StatusCode;
+use oxiray_observe::{Error, Query, Resource, Session};
+use serde_json::{Map, Value, json};
+
+use crate::Options;
+use crate::reply::Fault;
+use crate::source::{Answer, Piece, Source, Window, WorkerPlace};
+
+/// The version of Ray whose interface this is, as `oxiray._version` has it.
+const RAY_VERSION: &str = "2.60.0";
+/// How much of what a task printed is shown: its end.
+const MOST_OF_LOG: u64 = 256 * 1024;
+const NS_PER_MS: f64 = 1e6;
+
+/// The session.
+pub(crate) struct Observed {
+    session: Session,
+    python_version: String,
+    /// Tasks by name, and the version of the history that they were counted in.
+    tasks: (u64, Value),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let status = match error {
+            Error::BadQuery(_) => StatusCode::BAD_REQUEST,
+            Error::NodeGone { .. } | Error::File(_) => StatusCode::NOT_FOUND,
+            Error::NotInstalled(_) => StatusCode::NOT_IMPLEMENTED,
+            Error::Program(_) => StatusCode::BAD_GATEWAY,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl Observed {
+    pub(crate) fn open(options: &Options) -> Result<Self, Error> {
+        let session = Session::open(&options.session_dir)?;
+        let python_version = options.python_version.clone();
+        Ok(Self { session, python_version, tasks: (0, Value::Null) })
+    }
+
+    /// Counted only if anything has happened: there may be a million.
+    fn tasks(&mut self) -> Answer<Value> {
+        let version = self.session.history()?.version();
+        if self.tasks.0 != version || self.tasks.1.is_null() {
+            self.tasks = (version, self.session.summary(Resource::Tasks)?);
+        }
+        Ok(self.tasks.1.clone())
+    }
+
+    fn rows(&mut self, resource: Resource) -> Answer<Vec<Value>> {
+        Ok(self.session.list(resource, &Query::default())?.rows)
+    }
+}
+
+impl Source for Observed {
+    fn cluster(&mut self) -> Answer<Value> {
+        let nodes = self.rows(Resource::Nodes)?;
+        let (actors, jobs) = (self.rows(Resource::Actors)?, self.rows(Resource::Jobs)?);
+        let tasks = self.tasks()?;
+        let session = self.session.dir().file_name().unwrap_or_default();
+        let alive = || nodes.iter().filter(|node| node["state"] == "ALIVE");
+        let total = |key: &str| alive().filter_map(|node| node[key].as_u64()).sum::<u64>();
+        let started = nodes.iter().filter_map(|node| node["start_time_ms"].as_f64());
+        let waiting = alive().filter_map(|node| node["waiting"].as_array()).flatten();
+        Ok(json!({
+            "session": session.to_string_lossy(),
+            "address": self.session.control().unwrap_or("local"),
+            "python_version": self.python_version,
+            "oxiray_version": env!("CARGO_PKG_VERSION"),
+            "ray_version": RAY_VERSION,
+            "started_ms": started.reduce(f64::min),
+            "resources_total": sum(alive().map(|node| &node["resources_total"])),
+            "resources_available": sum(alive().map(|node| &node["resources_available"])),
+            "store_used": total("store_used"),
+            "store_size": total("store_size"),
+            "tasks": sum(tasks["rows"].as_array().into_iter().flatten().map(|row| &row["states"])),
+            "actors": counts(&actors, "state"),
+            "jobs": counts(&jobs, "status"),
+            "waiting": waiting.collect::<Vec<_>>(),
+            "nodes": nodes,
+        }))
+    }
+
+    fn list(&mut self, resource: Resource, query: &Query) -> Answer<Value> {
+        let page = self.session.list(resource, query)?;
+        let (total, filtered) = (page.total, page.filtered);
+        Ok(json!({
+            "total": total, "filtered": filtered, "rows": page.rows, "notes": page.notes,
+        }))
+    }
+
+    fn get(&mut self, resource: Resource, id: &str) -> Answer<Option<Value>> {
+        self.session.get(resource, id).map_err(|error| match error {
+            // The beginning of several.
+            Error::BadQuery(why) => Fault::new(StatusCode::CONFLICT, why),
+            error => error.into(),
+        })
+    }
+
+    fn summary(&mut self, resource: Resource) -> Answer<Value> {
+        match resource {
+            Resource::Tasks => self.tasks(),
+            _ => Ok(self.session.summary(resource)?),
+        }
+    }
+
+    fn why(&mut self, task: &str) -> Answer<Option<String>> {
+        let reasons = self.session.why(task)?;
+        if let Some(reason) = reasons.first() {
+            return Ok(Some(Session::reason_sentence(reason)));
+        }
+        // One that is done waits for nothing.
+        let row = self.get(Resource::Tasks, task)?;
+        Ok(row.map(|row| format!("{} is {}.", text(&row["name"]), text(&row["state"]))))
+    }
+
+    fn task_log(&mut self, task: &str) -> Answer<Option<Value>> {
+        let Some(row) = self.get(Resource::Tasks, task)? else {
+            return Ok(None);
+        };
+        let place = &row["task_log_info"];
+        let (Some(node), Some(file)) = (row["node_id"].as_str(), place["file"].as_str()) else {
+            return Ok(Some(json!({ "text": "", "truncated": false })));
+        };
+        let first = place["start"].as_u64().unwrap_or(0);
+        let size = self.session.read_log(node, file, 0, 1)?.size;
+        let end = place["end"].as_u64().unwrap_or(size).min(size);
+        let start = first.max(end.saturating_sub(MOST_OF_LOG));
+        let mut bytes = Vec::new();
+        while let at = start + bytes.len() as u64
+            && at < end
+        {
+            let part =
+                self.session.read_log(node, file, at as i64, (end - at).min(65_536) as u32)?;
+            if part.bytes.is_empty() {
+                break;
+            }
+            bytes.extend(part.bytes);
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(Some(json!({ "text": text, "truncated": start > first })))
+    }
+
+    fn timeline(&mut self, window: &Window) -> Answer<Value> {
+        let ns = |ms: f64| (ms * NS_PER_MS) as u64;
+        let (from, to) = (window.from.map(ns), window.to.map(ns));
+        Ok(self.session.timeline(from, to, window.width, &window.search)?)
+    }
+
+    fn trace(&mut self, out: &mut dyn Write) -> Answer<()> {
+        for note in self.session.write_trace(out)? {
+            tracing::warn!(note, "the timeline is not whole");
+        }
+        Ok(())
+    }
+
+    fn log_files(&mut self) -> Answer<Value> {
+        let (files, notes) = self.session.log_files(None)?;
+        let files: Vec<Value> = files
+            .into_iter()
+            .map(|file| {
+                let (node, name) = (file.node_id, file.file);
+                json!({ "node_id": node, "file": name, "size": file.size, "pid": file.pid })
+            })
+            .collect();
+        Ok(json!({ "files": files, "notes": notes }))
+    }
+
+    fn read_log(&mut self, node: &str, file: &str, offset: i64, most: usize) -> Answer<Piece> {
+        let most = most.min(65_536) as u32;
+        let part =
+            self.session.read_log(node, file, offset, most).map_err(|error| match error {
+                Error::BadQuery(why) => Fault::unknown(why),
+                error => error.into(),
+            })?;
+        let bytes = &part.bytes[..whole_characters(&part.bytes)];
+        Ok(Piece {
+            offset: part.offset,
+            next: part.offset + bytes.len() as u64,
+            size: part.size,
+            text: String::from_utf8_lossy(bytes).into_owned(),
+        })
+    }
+
+    fn worker(&mut self, id: &str) -> Answer<Option<WorkerPlace>> {
+        let here = self.session.node_id();
+        let row = self.get(Resource::Workers, id)?;
+        let row = row.filter(|row| row["is_alive"] == true);
+        Ok(row.and_then(|row| {
+            let pid = row["pid"].as_u64()?.try_into().ok()?;
+            Some(WorkerPlace { pid, is_here: row["node_id"] == *here })
+        }))
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// How many rows have which value.
+fn counts(rows: &[Value], key: &str) -> Value {
+    let ones: Vec<Value> = rows.iter().map(|row| json!({ text(&row[key]): 1 })).collect();
+    sum(ones.iter())
+}
+
+/// Objects of numbers, added up by their keys.
+fn sum<'a>(objects: impl Iterator<Item = &'a Value>) -> Value {
+    let mut sums: Map<String, Value> = Map::new();
+    for (key, value) in objects.filter_map(Value::as_object).flatten() {
+        let known = sums.entry(key).or_insert(json!(0));
+        *known = match (known.as_u64(), value.as_u64()) {
+            (Some(a), Some(b)) => json!(a + b),
+            _ => json!(known.as_f64().unwrap_or(0.0) + value.as_f64().unwrap_or(0.0)),
+        };
+    }
+    sums.into()
+}
+
+/// How many bytes there are before a character that goes on behind the last of them.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        // Nothing of it is wrong, only missing.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_added_by_key() {
+        let objects = [json!({ "CPU": 2, "x": 0.5 }), json!({ "CPU": 1, "x": 1 }), Value::Null];
+        assert_eq!(sum(objects.iter()), json!({ "CPU": 3, "x": 1.5 }));
+        let rows = [json!({ "state": "A" }), json!({ "state": "B" }), json!({ "state": "A" })];
+        assert_eq!(counts(&rows, "state"), json!({ "A": 2, "B": 1 }));
+    }
+
+    #[test]
+    fn what_is_not_installed_is_told_apart_from_what_failed() {
+        let status = |error: Error| Fault::from(error).status.as_u16();
+        assert_eq!(status(Error::NotInstalled("pip install py-spy")), 501);
+        assert_eq!(status(Error::Program("no".into())), 502);
+        assert_eq!(status(Error::BadQuery("no".into())), 400);
+    }
+
+    #[test]
+    fn characters_are_not_cut_and_junk_is_kept() {
+        assert_eq!(whole_characters("aé".as_bytes()), 3);
+        assert_eq!(whole_characters(&"aé".as_bytes()[..2]), 1);
+        assert_eq!(whole_characters(b"a\xff\xfeb"), 4);
+        // At the very beginning there is nothing to wait for.
+        assert_eq!(whole_characters(&"é".as_bytes()[..1]), 1);
+    }
+}

@@ -1,0 +1,109 @@
+//! Connections: how many there may be, how long they may say nothing, and when nobody looks.
+
+use std::io;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::crowd::{Crowd, Known};
+
+/// What connections may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How long nobody may be connected until this ends.
+    pub(crate) idle: Duration,
+    /// Connections at a time; more than a thousand open pages.
+    pub(crate) connections: usize,
+    /// Of those, how many that have not shown the token.
+    pub(crate) strangers: usize,
+    /// How long the head of a request may take, and how long a connection may wait for the next.
+    pub(crate) patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(60),
+            connections: 4096,
+            strangers: 512,
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// `OXIRAY_DASHBOARD_IDLE_S`, a number of seconds, is how long nobody may be connected.
+    pub(crate) fn from_environment() -> Self {
+        let idle = std::env::var("OXIRAY_DASHBOARD_IDLE_S").ok().and_then(|s| s.parse().ok());
+        let idle = idle.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let limits = Self::default();
+        Self { idle: idle.unwrap_or(limits.idle), ..limits }
+    }
+}
+
+/// Each page keeps a connection.
+pub(crate) fn allow_many_connections() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Serves until nobody has been connected for a while.
+pub(crate) async fn serve(listener: TcpListener, app: App, limits: Limits) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let mut connections = JoinSet::new();
+    let mut crowd = Crowd::new(limits.strangers);
+    let mut idle_since = Instant::now();
+    loop {
+        let has_room = connections.len() < limits.connections;
+        tokio::select! {
+            accepted = listener.accept(), if has_room => match accepted {
+                Ok((stream, _)) => {
+                    let known = Known::default();
+                    let served = serve_connection(stream, app.clone(), known.clone(), limits);
+                    crowd.admit(known, connections.spawn(served));
+                    // Those that came before have their turn, and become known.
+                    tokio::task::yield_now().await;
+                }
+                // Too many descriptors, above all: some will be closed.
+                Err(error) => {
+                    tracing::warn!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = connections.join_next() => idle_since = Instant::now(),
+            () = tokio::time::sleep_until(idle_since + limits.idle), if connections.is_empty() => {
+                return Ok(());
+            }
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, app: App, known: Known, limits: Limits) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let (app, known) = (app.clone(), known.clone());
+        async move {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(known);
+            Ok::<_, std::convert::Infallible>(app.answer(request).await)
+        }
+    });
+    // A browser that leaves, or says nonsense, is no news.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.patience)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}

@@ -1,0 +1,54 @@
+//! What the dashboard needs to know of a session: questions, answered as JSON in the shape that
+//! the REST API documents.
+
+use std::io::Write;
+
+use oxiray_observe::{Query, Resource};
+use serde_json::Value;
+
+use crate::reply::Fault;
+
+/// Which part of the timeline, in milliseconds since 1970, and how wide it is drawn.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Window {
+    pub(crate) from: Option<f64>,
+    pub(crate) to: Option<f64>,
+    pub(crate) width: u32,
+    /// What names must contain.
+    pub(crate) search: String,
+}
+
+/// A part of a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) next: u64,
+    pub(crate) size: u64,
+    pub(crate) text: String,
+}
+
+/// Where a worker runs.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerPlace {
+    pub(crate) pid: u32,
+    /// On the machine that this runs on.
+    pub(crate) is_here: bool,
+}
+
+pub(crate) type Answer<T> = Result<T, Fault>;
+
+/// A session. Questions read files and ask nodes: they block.
+pub(crate) trait Source: Send {
+    fn cluster(&mut self) -> Answer<Value>;
+    fn list(&mut self, resource: Resource, query: &Query) -> Answer<Value>;
+    fn get(&mut self, resource: Resource, id: &str) -> Answer<Option<Value>>;
+    fn summary(&mut self, resource: Resource) -> Answer<Value>;
+    fn why(&mut self, task: &str) -> Answer<Option<String>>;
+    fn task_log(&mut self, task: &str) -> Answer<Option<Value>>;
+    fn timeline(&mut self, window: &Window) -> Answer<Value>;
+    fn trace(&mut self, out: &mut dyn Write) -> Answer<()>;
+    fn log_files(&mut self) -> Answer<Value>;
+    /// From `offset` on, counted from the end if it is negative.
+    fn read_log(&mut self, node: &str, file: &str, offset: i64, most: usize) -> Answer<Piece>;
+    fn worker(&mut self, id: &str) -> Answer<Option<WorkerPlace>>;
+}
