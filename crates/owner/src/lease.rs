@@ -54,6 +54,8 @@ impl Duration {
 pub(crate) struct Shape {
     /// A lease serves one task: the next one may be to go elsewhere.
     once: bool,
+    /// Tasks of a shape that has more of it go first.
+    priority: i32,
     pub(crate) ready: VecDeque<TaskKey>,
     pub(crate) leases: Vec<usize>,
     pub(crate) requested: u64,
@@ -79,6 +81,8 @@ pub(crate) struct Lease {
     blocked: bool,
     /// Others wait for it: nothing more is pushed, and it goes back when it is idle.
     retiring: bool,
+    /// It was granted though something more urgent waited, which so has no use for it.
+    in_spite: bool,
 }
 
 impl Owner {
@@ -93,6 +97,19 @@ impl Owner {
         let shape = self.shape();
         self.shapes[shape as usize].once = true;
         shape
+    }
+
+    /// Tasks of a shape go before those of shapes with a lower number here; all begin with 0.
+    pub fn set_priority(&mut self, shape: u32, priority: i32) {
+        self.shapes[shape as usize].priority = priority;
+        self.has_priorities |= priority != 0;
+    }
+
+    /// Whether tasks wait that are to go before those of a shape.
+    fn more_urgent_waits(&self, shape: u32) -> bool {
+        let priority = self.shapes[shape as usize].priority;
+        self.has_priorities
+            && self.shapes.iter().any(|s| s.priority > priority && !s.ready.is_empty())
     }
 
     /// The next number for a function that has not been used in this process.
@@ -135,6 +152,7 @@ impl Owner {
             Some(near) => *near,
             None => {
                 let near = self.shape();
+                self.set_priority(near, self.shapes[shape as usize].priority);
                 out.near_shape(shape, node);
                 self.near_shapes.insert((shape, node), near);
                 near
@@ -282,6 +300,7 @@ impl Owner {
             // Withdrawn while the grant was on its way.
             return out.return_lease(id);
         }
+        let in_spite = self.more_urgent_waits(shape);
         let lease = self.leases.insert(Lease {
             id,
             peer,
@@ -292,6 +311,7 @@ impl Owner {
             progressed: self.now,
             blocked: false,
             retiring: false,
+            in_spite,
         });
         self.shapes[shape as usize].leases.push(lease);
         self.dispatch(shape, out);
@@ -326,7 +346,9 @@ impl Owner {
             return;
         };
         let shape = lease.shape;
-        if lease.retiring && lease.in_flight.is_empty() {
+        // What is more urgent has another shape, so that only the node can give it this worker.
+        let yields = lease.retiring || (!lease.in_spite && self.more_urgent_waits(shape));
+        if yields && lease.in_flight.is_empty() {
             self.end_lease(index, out);
         }
         self.dispatch(shape, out);

@@ -63,6 +63,8 @@ pub struct Owner {
     pub(crate) lineage: HashMap<TaskId, Lineage, RandomState>,
     pub(crate) functions: Vec<Duration>,
     pub(crate) shapes: Vec<Shape>,
+    /// Some shape's is not 0.
+    pub(crate) has_priorities: bool,
     /// Shapes for tasks whose large arguments are elsewhere, by shape and node.
     pub(crate) near_shapes: HashMap<(u32, u32), u32, RandomState>,
     pub(crate) leases: Slab<Lease>,
@@ -101,6 +103,7 @@ impl Owner {
             lineage: HashMap::default(),
             functions: Vec::new(),
             shapes: Vec::new(),
+            has_priorities: false,
             near_shapes: HashMap::default(),
             leases: Slab::new(),
             actors: HashMap::default(),

@@ -337,6 +337,7 @@ impl Runtime {
             true => state.owner.spread_shape(),
             false => state.owner.shape(),
         };
+        state.owner.set_priority(number, shape.priority);
         state.io.add_shape(shape.clone());
         state.shapes.insert(shape, number);
         number

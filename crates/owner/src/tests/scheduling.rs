@@ -58,6 +58,29 @@ fn a_reclaimed_lease_goes_back_when_its_task_is_to_be_retried() {
     world.end();
 }
 
+/// A worker went on with tasks of its own shape while more urgent ones waited at the node.
+#[test]
+fn a_lease_goes_back_for_what_is_more_urgent() {
+    let mut world = World::new(2);
+    world.with(DRIVER, |driver, _| driver.owner.set_priority(1, 5));
+    let worker = world.start(DRIVER, &Order::default());
+    world.submit(DRIVER, &Order { function: 1, ..Order::default() });
+    world.submit(DRIVER, &Order { function: 1, ..Order::default() });
+    world.submit(DRIVER, &Order { shape: 1, ..Order::default() });
+    world.answer(worker, &Ending::done());
+    world.drain(worker, DRIVER);
+    assert_eq!(leases(&world), 0);
+    // The node has no use for it there, and grants it again: then it stays.
+    assert!(world.net.node.grant(0));
+    world.read_mail(DRIVER);
+    let worker = world.net.node.leases.values().next().expect("granted").1;
+    world.drain(DRIVER, worker);
+    world.answer(worker, &Ending::done());
+    world.drain(worker, DRIVER);
+    assert_eq!(leases(&world), 1);
+    world.end();
+}
+
 /// Short tasks were pushed behind a long one again as soon as they had been taken back.
 #[test]
 fn nothing_goes_back_behind_a_task_that_turned_out_long() {
