@@ -128,6 +128,7 @@ fn answer(session: &Path, wanted: &ReadFile, pids: &[u32]) -> FilePart {
             io::ErrorKind::NotFound => format!("there is no file {}", wanted.path),
             _ => format!("{} cannot be read: {error}", wanted.path),
         },
+        missing: error.kind() == io::ErrorKind::NotFound,
         ..FilePart::default()
     };
     FilePart { request: wanted.request, ..part.unwrap_or_else(refused) }

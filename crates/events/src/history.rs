@@ -134,6 +134,8 @@ pub struct History {
     pub(crate) tails: HashMap<(u32, u32), Tail, RandomState>,
     /// Of each node: nanoseconds from its monotonic clock to the one that people read.
     pub(crate) clocks: HashMap<u32, i64, RandomState>,
+    /// Ends of processes that were read.
+    pub(crate) ends: u64,
     pub(crate) version: u64,
 }
 
@@ -155,6 +157,7 @@ impl Default for History {
             edges: Vec::new(),
             tails: HashMap::default(),
             clocks: HashMap::default(),
+            ends: 0,
             version: 0,
         }
     }
@@ -235,9 +238,14 @@ impl History {
         Some((first, lasts.max()?))
     }
 
-    /// Whether anything runs, or ran when its process was killed.
+    /// Whether anything runs.
     pub fn is_running(&self) -> bool {
-        self.processes.iter().any(|process| process.running.is_some())
+        self.processes.iter().any(|process| {
+            process.running.is_some_and(|running| {
+                let task = Task { history: self, index: running.task };
+                task.state() == State::Running
+            })
+        })
     }
 
     /// Records that could not be written.

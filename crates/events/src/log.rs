@@ -18,8 +18,8 @@ use crate::format::{
 };
 use crate::texts::{TextFile, file_name};
 
-/// The first chunk is this long: most processes need no more. Each is twice the one before.
-const FIRST_CHUNK: usize = 64 << 10;
+/// The first chunk is this long: most processes record little. Each is twice the one before.
+const FIRST_CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 1 << 20;
 /// After a failure to write, nothing is tried for so long.
 const PATIENCE_NS: u64 = 1_000_000_000;
@@ -289,10 +289,13 @@ impl EventLog {
 
     /// The place of a text; 0: it could not be written.
     fn text_of(&mut self, text: &[u8]) -> u32 {
+        if let Some(at) = self.texts.find(text) {
+            return at;
+        }
         if self.now < self.quiet_until {
             return 0;
         }
-        let written = self.make_directory().and_then(|()| self.texts.intern(text));
+        let written = self.make_directory().and_then(|()| self.texts.add(text));
         written.unwrap_or_else(|_| {
             self.quiet_until = self.now + PATIENCE_NS;
             0
@@ -329,7 +332,8 @@ impl EventLog {
         let len = (FIRST_CHUNK << self.chunks.min(8)).min(LARGEST_CHUNK);
         let name = format!("{}.{}", self.process.number(), self.chunks);
         let path = self.directory.join(name);
-        let chunk = self.make_chunk(&path, len).inspect_err(|_| drop(fs::remove_file(&path)))?;
+        let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path)?;
+        let chunk = self.make_chunk(&file, len).inspect_err(|_| drop(fs::remove_file(&path)))?;
         if let Some(old) = &self.chunk {
             for at in (RUNNING_AT..RUNNING_AT + 48).step_by(8) {
                 let word = old.atomic_u64(at).swap(0, Ordering::Relaxed);
@@ -343,9 +347,8 @@ impl EventLog {
         Ok(())
     }
 
-    fn make_chunk(&self, path: &Path, len: usize) -> io::Result<Mapping> {
-        let file = OpenOptions::new().create_new(true).read(true).write(true).open(path)?;
-        allocate(&file, len)?;
+    fn make_chunk(&self, file: &File, len: usize) -> io::Result<Mapping> {
+        allocate(file, len)?;
         let header = Header {
             role: self.role,
             process: self.process,
@@ -356,7 +359,7 @@ impl EventLog {
             running: None,
         };
         file.write_all_at(&header.encode(), 0)?;
-        Mapping::new(&file, len)
+        Mapping::new(file, len)
     }
 
     /// A record could not be written (E-2).
@@ -371,7 +374,9 @@ impl EventLog {
 
 /// Gives a file real room: a mapped page without any is the end of the process that writes to it.
 fn allocate(file: &File, len: usize) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, len as u64) {
+    let given =
+        rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len as u64));
+    match given {
         // This file system has no such call; what is written has room.
         Err(rustix::io::Errno::OPNOTSUPP) => file.write_all_at(&vec![0; len], 0),
         done => Ok(done?),

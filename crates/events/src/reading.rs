@@ -5,7 +5,7 @@ use std::io;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use oxiray_ids::{ActorId, PUT_INDEX, TaskId};
+use oxiray_ids::{ActorId, PUT_INDEX, ProcessId, TaskId};
 
 use crate::files::Files;
 use crate::format::{Header, Outcome, Record, Running, SLOT, slots_of};
@@ -13,36 +13,81 @@ use crate::history::{History, NONE, Process, Run, Runs, Span, UNNAMED};
 use crate::tail::Tail;
 use crate::task::Failed;
 
+/// The node service among the processes of its node.
+const NODE_SERVICE: u32 = 0;
 /// Clocks nearer than this are one.
 const SAME_CLOCK_NS: u64 = 1_000_000;
 
 impl History {
-    /// Reads what is new in the files of a node; whether there was anything.
+    /// Reads what is new in the files of a node; whether there was anything. What cannot be read
+    /// is read another time: the error is that of the first such file.
     pub fn update(&mut self, node: u32, files: &mut dyn Files) -> io::Result<bool> {
         let before = self.version;
-        // By process: the first and the last of its chunks.
-        let mut listed: HashMap<u32, (u32, u32), RandomState> = HashMap::default();
-        for file in files.list()? {
-            let Some((number, chunk)) = chunk_of(&file.name) else { continue };
-            let (first, last) = listed.entry(number).or_insert((chunk, chunk));
-            (*first, *last) = ((*first).min(chunk), (*last).max(chunk));
+        let mut listed = chunks(files)?;
+        let mut read = Ok(());
+        // An end that the node service recorded came after all that the process did: what is
+        // listed later has it.
+        let ends = self.ends;
+        let service = listed.partition_point(|(number, _)| *number == NODE_SERVICE);
+        self.follow_each(node, files, &listed[..service], &mut read);
+        if self.ends != ends {
+            match chunks(files) {
+                Ok(again) => listed = again,
+                Err(error) => read = read.and(Err(error)),
+            }
         }
-        let mut numbers: Vec<_> = listed.into_iter().collect();
-        numbers.sort_unstable();
-        for (number, (first, last)) in numbers {
-            let key = (node, number);
-            let mut tail = self.tails.remove(&key).unwrap_or_else(|| Tail::new(number, first));
-            let read = self.follow(node, &mut tail, files, last);
-            self.tails.insert(key, tail);
-            read?;
-        }
+        let rest = listed.iter().position(|(number, _)| *number != NODE_SERVICE);
+        self.follow_each(node, files, &listed[rest.unwrap_or(listed.len())..], &mut read);
         for process in &mut self.processes {
             if std::mem::take(&mut process.is_mixed) {
                 process.runs.sort_by_key(|run| run.start);
                 process.spans.sort_by_key(|span| span.start);
             }
         }
-        Ok(self.version != before)
+        read.map(|()| self.version != before)
+    }
+
+    /// Reads what is new of each process; `read` has the first failure.
+    fn follow_each(
+        &mut self,
+        node: u32,
+        files: &mut dyn Files,
+        listed: &[(u32, Chunks)],
+        read: &mut io::Result<()>,
+    ) {
+        for (number, Chunks { first, last }) in listed {
+            // What one process wrote says nothing of the others; silence of their node does.
+            if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+                return;
+            }
+            let key = (node, *number);
+            let mut tail = self.tails.remove(&key).unwrap_or_else(|| Tail::new(*number, *first));
+            if !tail.is_over() {
+                // Asked before it is read: what comes in between is not missed.
+                let has_ended = self.has_ended(ProcessId::new(node, *number));
+                match self.follow(node, &mut tail, files, *last) {
+                    Ok(()) if has_ended => tail.end(),
+                    Ok(()) => {}
+                    Err(error) if read.is_ok() => *read = Err(error),
+                    Err(_) => {}
+                }
+            }
+            self.tails.insert(key, tail);
+        }
+    }
+
+    /// Every process of a node is gone with it: what they had not finished has failed.
+    pub fn node_left(&mut self, node: u32, time_ns: u64) {
+        let ended = self.processes.iter_mut().filter(|process| process.id.node() == node);
+        for process in ended.filter(|process| process.ended_ns.is_none()) {
+            process.ended_ns = Some(time_ns);
+            self.version += 1;
+        }
+    }
+
+    fn has_ended(&self, process: ProcessId) -> bool {
+        let index = self.process_index.get(&process);
+        index.is_some_and(|index| self.processes[*index as usize].ended_ns.is_some())
     }
 
     fn follow(
@@ -52,6 +97,7 @@ impl History {
         files: &mut dyn Files,
         last: u32,
     ) -> io::Result<()> {
+        tail.missing.clear();
         while let Some(news) = tail.next(files, last)? {
             let process = self.meet(node, tail, &news.header);
             let mut rest = &news.slots[..];
@@ -60,8 +106,13 @@ impl History {
                 if rest.len() < len {
                     break;
                 }
-                if let Some(record) = Record::decode(rest) {
-                    self.apply(record, process, tail, files)?;
+                if let Some(record) = Record::decode(rest)
+                    && let Err(error) = self.apply(record, process, tail, files)
+                {
+                    // Of this record nothing counts twice if it is applied again.
+                    tail.give_back(rest.len() / SLOT);
+                    self.version += 1;
+                    return Err(error);
                 }
                 rest = &rest[len..];
             }
@@ -147,6 +198,7 @@ impl History {
             Record::Ended { process, time } => {
                 let process = self.peer(process);
                 self.processes[process as usize].ended_ns = Some(wall(time, tail.to_wall));
+                self.ends += 1;
                 return Ok(());
             }
             Record::Parent(task) => {
@@ -257,20 +309,22 @@ impl History {
         if let Some(name) = tail.names.get(&at) {
             return Ok(*name);
         }
-        let name = match tail.texts.get(files, tail.number, at)? {
-            Some(text) => {
-                let text = String::from_utf8_lossy(text);
-                match self.name_index.get(&*text) {
-                    Some(name) => *name,
-                    None => {
-                        self.names.push((*text).into());
-                        let name = self.names.len() as u32 - 1;
-                        self.name_index.insert((*text).into(), name);
-                        name
-                    }
-                }
+        if tail.missing.contains(&at) {
+            return Ok(UNNAMED);
+        }
+        let Some(text) = tail.texts.get(files, tail.number, at)? else {
+            tail.missing.insert(at);
+            return Ok(UNNAMED);
+        };
+        let text = String::from_utf8_lossy(text);
+        let name = match self.name_index.get(&*text) {
+            Some(name) => *name,
+            None => {
+                self.names.push((*text).into());
+                let name = self.names.len() as u32 - 1;
+                self.name_index.insert((*text).into(), name);
+                name
             }
-            None => UNNAMED,
         };
         tail.names.insert(at, name);
         Ok(name)
@@ -283,21 +337,45 @@ impl History {
         files: &mut dyn Files,
     ) -> io::Result<Option<u32>> {
         if let Some(home) = tail.homes.get(&at) {
-            return Ok(*home);
+            return Ok(Some(*home));
         }
-        let actor = match at {
-            0 => None,
-            at => tail.texts.get(files, tail.number, at)?.and_then(ActorId::from_slice),
+        if at == 0 || tail.missing.contains(&at) {
+            return Ok(None);
+        }
+        let text = tail.texts.get(files, tail.number, at)?;
+        let Some(actor) = text.and_then(ActorId::from_slice) else {
+            tail.missing.insert(at);
+            return Ok(None);
         };
-        let home = actor.map(|actor| self.home(actor));
+        let home = self.home(actor);
         tail.homes.insert(at, home);
-        Ok(home)
+        Ok(Some(home))
     }
 }
 
 /// Nanoseconds since 1970.
 fn wall(time: u64, to_wall: i64) -> u64 {
     time.saturating_add_signed(to_wall).max(1)
+}
+
+/// The first and the last chunk of a process that there are.
+struct Chunks {
+    first: u32,
+    last: u32,
+}
+
+/// The chunks of every process that has any, by its number.
+fn chunks(files: &mut dyn Files) -> io::Result<Vec<(u32, Chunks)>> {
+    let mut found: HashMap<u32, Chunks, RandomState> = HashMap::default();
+    for file in files.list()? {
+        let Some((number, chunk)) = chunk_of(&file.name) else { continue };
+        let Chunks { first, last } =
+            found.entry(number).or_insert(Chunks { first: chunk, last: chunk });
+        (*first, *last) = ((*first).min(chunk), (*last).max(chunk));
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_unstable_by_key(|(number, _)| *number);
+    Ok(found)
 }
 
 /// Number of the process and of the chunk, if a file is one.

@@ -3,7 +3,7 @@
 use std::io;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::files::{Files, read_exactly, read_up_to};
 use crate::format::{HEADER, Header, SLOT};
@@ -23,7 +23,11 @@ pub(crate) struct Tail {
     pub(crate) texts: TextReader,
     /// Names and homes by where they are in the texts.
     pub(crate) names: HashMap<u32, u32, RandomState>,
-    pub(crate) homes: HashMap<u32, Option<u32>, RandomState>,
+    pub(crate) homes: HashMap<u32, u32, RandomState>,
+    /// Texts that were not there, in this update: the next one looks again.
+    pub(crate) missing: HashSet<u32, RandomState>,
+    /// Its process ended before it was read to the end: nothing more comes.
+    is_over: bool,
     /// Its place among the processes, once a header was read.
     pub(crate) process: Option<u32>,
     /// Nanoseconds to add to its times.
@@ -50,6 +54,8 @@ impl Tail {
             texts: TextReader::default(),
             names: HashMap::default(),
             homes: HashMap::default(),
+            missing: HashSet::default(),
+            is_over: false,
             process: None,
             to_wall: 0,
             parent: None,
@@ -86,7 +92,19 @@ impl Tail {
         }
     }
 
-    /// Slots that could not be used, because the record at their end goes on: read again.
+    /// Whether nothing more comes, and nothing needs to be asked for (E-6).
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Its process ended, and everything was read; what reading needed is let go.
+    pub(crate) fn end(&mut self) {
+        let process = self.process;
+        *self = Self { process, is_over: true, ..Self::new(self.number, self.chunk) };
+    }
+
+    /// Slots that were not used: their record goes on, or needs what could not be had. They are
+    /// read again.
     pub(crate) fn give_back(&mut self, slots: usize) {
         self.read -= slots as u64;
     }

@@ -100,7 +100,8 @@ pub(crate) struct Failed {
     pub(crate) text: u32,
 }
 
-/// The code of the wire for a task whose owner is gone.
+/// The codes of the wire for a task whose worker is gone, and for one whose owner is.
+const WORKER_DIED: u8 = 1;
 const OWNER_DIED: u8 = 3;
 
 /// Why an attempt failed.
@@ -253,10 +254,11 @@ impl<'a> Attempt<'a> {
     pub fn state(&self) -> State {
         let tried = self.tried;
         match tried.outcome {
+            // Its worker may have died before it could answer: what the owner says counts.
+            _ if tried.given_up => State::Failed,
             Some(Outcome::Done) => State::Finished,
             Some(Outcome::Raised) => State::Failed,
-            None if tried.given_up || !self.is_newest => State::Failed,
-            None if self.abandoned_ns().is_some() => State::Failed,
+            None if !self.is_newest || self.abandoned().is_some() => State::Failed,
             None if self.runs() => State::Running,
             None if tried.sent > 0 || tried.start > 0 => State::Submitted,
             None if tried.ready > 0 => State::PendingNode,
@@ -264,10 +266,19 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// When its owner ended, before it did: then nothing comes of it.
-    fn abandoned_ns(&self) -> Option<u64> {
+    /// When the process that ran it, or its owner, ended before it did, and which of the two:
+    /// then nothing comes of it.
+    fn abandoned(&self) -> Option<(u64, u8)> {
+        if self.tried.outcome.is_some() {
+            return None;
+        }
         let owner = self.history.entries[self.task as usize].owner;
-        self.history.processes.get(owner as usize)?.ended_ns
+        let owner = self.history.processes.get(owner as usize).and_then(|owner| owner.ended_ns);
+        // One that was sent and not begun is sent to another.
+        let begun = self.worker().filter(|_| self.tried.start > 0);
+        let worker = begun.and_then(|worker| worker.ended_ns);
+        let owner = owner.map(|time| (time, OWNER_DIED));
+        owner.or_else(|| worker.map(|time| (time, WORKER_DIED)))
     }
 
     fn runs(&self) -> bool {
@@ -319,8 +330,8 @@ impl<'a> Attempt<'a> {
     pub fn failure(&self) -> Option<Failure<'a>> {
         let at = self.tried.failure.wrapping_sub(1);
         let Some(failed) = self.history.failures.get(at as usize) else {
-            let time_ns = self.abandoned_ns().filter(|_| self.tried.outcome.is_none())?;
-            return Some(Failure { time_ns, code: OWNER_DIED, exception: None, text: None });
+            let (time_ns, code) = self.abandoned()?;
+            return Some(Failure { time_ns, code, exception: None, text: None });
         };
         let process = self.history.processes.get(failed.process as usize)?;
         let place = TextPlace { node: process.node, process: process.id.number(), at: failed.text };

@@ -19,8 +19,9 @@ use crate::files::{Files, read_exactly, read_up_to};
 /// Longer texts are cut.
 pub const LONGEST: usize = 16 << 10;
 const MAGIC: &[u8; 8] = b"oxitexts";
-/// So many texts are remembered, not to be written twice.
-const MOST_KNOWN: usize = 50_000;
+/// So many bytes of texts are remembered, not to be written twice; each counts for its entry too.
+pub(crate) const MOST_KNOWN: usize = 4 << 20;
+const ENTRY: usize = 64;
 
 /// The text file that a process writes.
 pub(crate) struct TextFile {
@@ -28,25 +29,36 @@ pub(crate) struct TextFile {
     file: Option<File>,
     len: u64,
     known: HashMap<Box<[u8]>, u32, RandomState>,
+    known_bytes: usize,
 }
 
 impl TextFile {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, len: 0, known: HashMap::default() }
+        Self { path, file: None, len: 0, known: HashMap::default(), known_bytes: 0 }
     }
 
-    /// Where a text is; writes it if it is new.
-    pub(crate) fn intern(&mut self, text: &[u8]) -> io::Result<u32> {
-        let text = &text[..text.len().min(LONGEST)];
-        if let Some(at) = self.known.get(text) {
-            return Ok(*at);
-        }
+    /// Where a text is that was written before, as far as is remembered.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        self.known.get(cut(text)).copied()
+    }
+
+    /// Writes a new text: where it is.
+    pub(crate) fn add(&mut self, text: &[u8]) -> io::Result<u32> {
+        let text = cut(text);
         let at = self.append(text)?;
-        if self.known.len() == MOST_KNOWN {
-            self.known.clear();
+        self.known_bytes += text.len() + ENTRY;
+        if self.known_bytes > MOST_KNOWN {
+            self.known = HashMap::default();
+            self.known_bytes = text.len() + ENTRY;
         }
         self.known.insert(text.into(), at);
         Ok(at)
+    }
+
+    /// Bytes of texts that are remembered.
+    #[cfg(test)]
+    pub(crate) fn remembered(&self) -> usize {
+        self.known.keys().map(|text| text.len()).sum()
     }
 
     fn append(&mut self, text: &[u8]) -> io::Result<u32> {
@@ -74,6 +86,10 @@ impl TextFile {
         self.len += entry.len() as u64;
         Ok(at)
     }
+}
+
+fn cut(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(LONGEST)]
 }
 
 /// A text of a process, where it is.

@@ -36,7 +36,7 @@ impl Files for NodeFiles<'_> {
             Self::Here(files) => return files.list(),
             Self::Elsewhere(observer, node) => (observer, *node),
         };
-        let names = observer.names(node, "events").map_err(io::Error::other)?;
+        let names = observer.names(node, "events").map_err(unread)?;
         Ok(names.into_iter().map(|file| FileInfo { name: file.name, size: file.size }).collect())
     }
 
@@ -57,21 +57,37 @@ impl Files for NodeFiles<'_> {
             Question { node, body: to_node::Body::ReadFile(wanted) }
         };
         let mut pieces = vec![Vec::new(); count];
+        let mut refused = None;
         let failures = observer.ask((0..count).map(question).collect(), |at, body| match body {
-            // A file that is not there has nothing to read.
             Body::FilePart(part) => {
+                // A file that is not there has nothing to read. Any other reason may pass.
+                if !part.refused.is_empty() && !part.missing {
+                    refused = Some(part.refused);
+                }
                 pieces[at] = part.bytes;
                 true
             }
             _ => false,
         });
-        if let Some(error) = failures.map_err(io::Error::other)?.into_iter().flatten().next() {
-            return Err(io::Error::other(error));
+        if let Some(error) = failures.map_err(unread)?.into_iter().flatten().next() {
+            return Err(unread(error));
+        }
+        if let Some(refused) = refused {
+            return Err(io::Error::other(refused));
         }
         // Behind a piece that is short the file had ended: what came later belongs elsewhere.
         let whole = pieces.iter().take_while(|bytes| bytes.len() == piece).count();
         Ok(pieces.into_iter().take(whole + 1).flatten().collect())
     }
+}
+
+/// A node that does not answer is not asked for its other files.
+fn unread(error: Error) -> io::Error {
+    let kind = match error {
+        Error::NoAnswer(_) => io::ErrorKind::TimedOut,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }
 
 /// A text that a history names; none: it is not to be had.
@@ -94,6 +110,9 @@ impl Session {
     /// Reads what is new of every node. What is missing, in sentences.
     pub fn update_history(&mut self) -> Result<Vec<String>> {
         let nodes = self.members()?;
+        for node in nodes.left() {
+            self.history.node_left(node.number, node.left_ms * 1_000_000);
+        }
         let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
         let mut notes = Vec::new();
         for node in numbers {

@@ -28,6 +28,11 @@ impl Nodes {
         self.0.values().filter(|node| node.left.is_empty())
     }
 
+    /// Those that were.
+    pub(crate) fn left(&self) -> impl Iterator<Item = &NodeInfo> {
+        self.0.values().filter(|node| !node.left.is_empty())
+    }
+
     /// The node whose id begins with `id`, or which has that address.
     pub(crate) fn find(&self, id: &str) -> Option<&NodeInfo> {
         let id = id.to_ascii_lowercase();

@@ -122,3 +122,152 @@ fn a_summary_counts_by_name() {
     let rows: Vec<_> = history.summary().iter().map(|row| (row.name, row.states)).collect();
     assert_eq!(rows, [("f", [1, 0, 0, 0, 7, 0]), ("g", [0, 0, 0, 0, 3, 0])]);
 }
+
+/// Fails once, at the read whose turn it is.
+struct Failing {
+    files: LocalFiles,
+    reads: usize,
+    fails_at: usize,
+}
+
+impl Files for Failing {
+    fn list(&mut self) -> io::Result<Vec<FileInfo>> {
+        self.files.list()
+    }
+
+    fn read(&mut self, name: &str, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+        self.reads += 1;
+        match self.reads == self.fails_at {
+            true => Err(io::Error::other("too many files are being read")),
+            false => self.files.read(name, offset, most),
+        }
+    }
+}
+
+/// What a history says, in a form that can be compared.
+fn told(history: &History) -> Vec<String> {
+    let mut tasks: Vec<String> = history
+        .tasks()
+        .map(|task| {
+            let attempts = task.attempts().map(|attempt| {
+                let failure = attempt.failure().map(|failure| (failure.error_type(), failure.text));
+                (attempt.number(), attempt.state(), attempt.parts_ns(), failure)
+            });
+            let attempts: Vec<_> = attempts.collect();
+            format!("{} {} {:?} {attempts:?}", task.id(), task.name(), task.needs())
+        })
+        .collect();
+    tasks.sort_unstable();
+    let runs = |process: &crate::Process| (process.id, process.runs.len(), process.spans.len());
+    let mut processes: Vec<_> = history.processes().iter().map(runs).collect();
+    processes.sort_unstable();
+    tasks.push(format!("{processes:?}, {} failures", history.failures.len()));
+    tasks
+}
+
+#[test]
+fn a_read_that_fails_loses_nothing() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    for number in 2..5 {
+        let mut worker = session.log(number, Role::Worker);
+        for counter in 0..400 {
+            let id = task(u64::from(number) * 1000 + counter);
+            let plain = name(&format!("f{}", counter % 7));
+            let needs = [task(counter).object(1)];
+            driver.submitted(id, TaskKind::Function, &plain, true, needs.into_iter());
+            driver.ready(id, 0);
+            driver.sent(id, 0, ProcessId::new(0, number));
+            worker.begin(id, 0, 100 + counter);
+            let long = format!("{counter} {}", "x".repeat(300));
+            let error = (counter % 3 == 0).then_some(("KeyError", long.as_str()));
+            worker.ran(&Ran { error, ..ran(id, &plain, 100 + counter, 5) });
+            worker.span("mark", 100 + counter, 3, "");
+        }
+    }
+    let mut files = Failing { files: session.files(), reads: 0, fails_at: 0 };
+    let mut clean = History::new();
+    clean.update(0, &mut files).unwrap();
+    let (reads, clean) = (files.reads, told(&clean));
+    assert!(reads > 20, "{reads}");
+    for fails_at in 1..=reads {
+        let mut files = Failing { files: session.files(), reads: 0, fails_at };
+        let mut history = History::new();
+        history.update(0, &mut files).unwrap_err();
+        history.update(0, &mut files).unwrap();
+        assert_eq!(told(&history), clean, "failed at read {fails_at}");
+    }
+}
+
+#[test]
+fn what_one_process_wrote_is_read_though_that_of_another_cannot_be() {
+    let session = Session::new();
+    let plain = name("f");
+    for number in 2..5 {
+        session.log(number, Role::Worker).ran(&ran(task(u64::from(number)), &plain, 5, 5));
+    }
+    let mut files = Failing { files: session.files(), reads: 0, fails_at: 1 };
+    let mut history = History::new();
+    history.update(0, &mut files).unwrap_err();
+    assert_eq!(history.len(), 2);
+}
+
+#[test]
+fn processes_that_ended_are_not_read_again() {
+    let session = Session::new();
+    let mut node = session.log(0, Role::Node);
+    let plain = name("f");
+    for number in 2..50 {
+        session.log(number, Role::Worker).ran(&ran(task(u64::from(number)), &plain, 5, 5));
+        node.ended(ProcessId::new(0, number));
+    }
+    let mut files = Failing { files: session.files(), reads: 0, fails_at: 0 };
+    let mut history = History::new();
+    history.update(0, &mut files).unwrap();
+    assert_eq!(history.len(), 48);
+    files.reads = 0;
+    history.update(0, &mut files).unwrap();
+    assert!(files.reads < 5, "{} reads", files.reads);
+}
+
+/// Something happens between the list of files and the first read of one.
+struct Meanwhile<F: FnMut()> {
+    files: LocalFiles,
+    happens: Option<F>,
+}
+
+impl<F: FnMut()> Files for Meanwhile<F> {
+    fn list(&mut self) -> io::Result<Vec<FileInfo>> {
+        let listed = self.files.list();
+        if let Some(mut happens) = self.happens.take() {
+            happens();
+        }
+        listed
+    }
+
+    fn read(&mut self, name: &str, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+        self.files.read(name, offset, most)
+    }
+}
+
+#[test]
+fn what_a_process_did_last_is_read_before_its_end_is_believed() {
+    let session = Session::new();
+    let mut node = session.log(0, Role::Node);
+    let mut worker = session.log(2, Role::Worker);
+    let plain = name("f");
+    node.ended(ProcessId::new(0, 9));
+    worker.begin(task(1), 0, 5);
+    let mut history = session.history();
+    // It goes over several chunks that were not there when files were listed.
+    let happens = || {
+        for counter in 1..2000 {
+            worker.ran(&ran(task(counter), &plain, 5 + counter, 5));
+        }
+        node.ended(ProcessId::new(0, 2));
+    };
+    let mut files = Meanwhile { files: session.files(), happens: Some(happens) };
+    history.update(0, &mut files).unwrap();
+    assert_eq!(history.len(), 1999);
+    assert!(history.tasks().all(|task| task.state() == State::Finished));
+}

@@ -185,3 +185,90 @@ fn what_an_owner_leaves_behind_has_failed() {
     assert_eq!(failure.error_type(), "OWNER_DIED");
     assert!(history.get(task(1)).unwrap().newest().failure().is_none());
 }
+
+#[test]
+fn what_a_worker_leaves_behind_does_not_run() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    let mut worker = session.log(2, Role::Worker);
+    let mut node = session.log(0, Role::Node);
+    let plain = name("f");
+    for counter in 1..3 {
+        driver.submitted(task(counter), TaskKind::Function, &plain, false, [].into_iter());
+        driver.sent(task(counter), 0, ProcessId::new(0, 2));
+    }
+    worker.begin(task(1), 0, 50);
+    assert!(session.history().is_running());
+    node.ended(ProcessId::new(0, 2));
+    let history = session.history();
+    assert!(!history.is_running());
+    let found = history.get(task(1)).unwrap();
+    assert_eq!(found.state(), State::Failed);
+    assert_eq!(found.newest().failure().unwrap().error_type(), "WORKER_DIED");
+    // Its owner sends what had not begun to another.
+    assert_eq!(history.get(task(2)).unwrap().state(), State::Submitted);
+    driver.retried(task(1), 1);
+    assert_eq!(session.history().get(task(1)).unwrap().state(), State::PendingNode);
+}
+
+#[test]
+fn what_a_node_leaves_behind_has_failed() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    worker.ran(&ran(task(1), &name("f"), 5, 5));
+    worker.begin(task(2), 0, 50);
+    let mut history = session.history();
+    history.node_left(7, 1);
+    assert_eq!(history.get(task(2)).unwrap().state(), State::Running);
+    history.node_left(0, 1);
+    assert_eq!(history.get(task(2)).unwrap().state(), State::Failed);
+    assert_eq!(history.get(task(1)).unwrap().state(), State::Finished);
+}
+
+#[test]
+fn a_task_whose_answer_was_lost_has_failed() {
+    // The driver's number decides which of the files is read first.
+    for driver in [1, 9] {
+        let session = Session::new();
+        let mut owner = session.log(driver, Role::Driver);
+        let mut worker = session.log(2, Role::Worker);
+        let plain = name("f");
+        owner.submitted(task(1), TaskKind::Function, &plain, false, [].into_iter());
+        worker.ran(&ran(task(1), &plain, 5, 5));
+        owner.failed(task(1), 0, 1, "the worker died");
+        let history = session.history();
+        let found = history.get(task(1)).unwrap();
+        assert_eq!(found.state(), State::Failed);
+        assert_eq!(found.newest().failure().unwrap().error_type(), "WORKER_DIED");
+    }
+}
+
+#[test]
+fn long_texts_are_not_remembered_without_bound() {
+    let session = Session::new();
+    let mut texts = texts::TextFile::new(session.0.join("2.text"));
+    for number in 0..1000 {
+        let text = format!("{number} {}", "x".repeat(texts::LONGEST));
+        texts.add(text.as_bytes()).unwrap();
+        assert!(texts.find(text.as_bytes()).is_some());
+        assert!(texts.remembered() <= texts::MOST_KNOWN);
+    }
+}
+
+#[test]
+fn names_that_were_written_are_known_while_nothing_can_be() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    let plain = name("f");
+    worker.ran(&ran(task(1), &plain, 1, 5));
+    // No chunk can follow the first, so that nothing is tried for a second.
+    std::fs::write(session.path("2.1"), "in the way").unwrap();
+    for counter in 2..500 {
+        worker.ran(&ran(task(counter), &name("f"), 100, 5));
+    }
+    let foreign = std::fs::read(session.path("2.1")).unwrap();
+    assert_eq!(foreign, b"in the way", "it is not ours to remove");
+    let history = session.history();
+    assert!(history.lost() > 0);
+    assert!(history.tasks().all(|task| task.name() == "f"));
+}

@@ -232,6 +232,9 @@ pub struct FilePart {
     /// Why it cannot be read; empty: it was.
     #[prost(string, tag = "6")]
     pub refused: String,
+    /// It cannot be read because there is no such file, which trying again does not change.
+    #[prost(bool, tag = "7")]
+    pub missing: bool,
 }
 
 /// A file in a folder.
