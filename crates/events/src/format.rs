@@ -119,12 +119,12 @@ pub(crate) enum Record {
     Needs(ObjectId),
     /// What is submitted from now on is submitted by this task; nil: by none.
     Parent(TaskId),
-    /// The arguments of a task are there.
+    /// The arguments of a task are there, and no worker has it.
     Ready { task: Named, time: u64 },
     /// It was sent to a worker.
     Sent { task: Named, time: u64, peer: ProcessId },
-    /// It is to be tried again: `task` names the new attempt.
-    Retried { task: Named, time: u64 },
+    /// It is to be tried again: `task` names the new attempt; `waits` as above.
+    Retried { task: Named, time: u64, waits: bool },
     /// It failed, as its owner sees it: a code of the wire, and in words.
     Failed { task: Named, time: u64, code: u8, text: u32 },
     /// It ran.
@@ -156,7 +156,7 @@ const ENDED: u8 = 8;
 const TWO_SLOTS: u8 = 0x80;
 const RAN: u8 = TWO_SLOTS | 1;
 const SPAN: u8 = TWO_SLOTS | 2;
-/// Bit of a submission's detail: it waits for arguments.
+/// Bit of the detail of a submission, the first or another: it waits for arguments.
 const WAITS: u8 = 0x80;
 
 /// A record's bytes, of which the first slot or both count.
@@ -192,7 +192,9 @@ impl Record {
                 head(&mut slots, SENT, 0, task, time);
                 put(&mut slots, 24, peer.0.to_le_bytes());
             }
-            Self::Retried { task, time } => head(&mut slots, RETRIED, 0, task, time),
+            Self::Retried { task, time, waits } => {
+                head(&mut slots, RETRIED, if waits { WAITS } else { 0 }, task, time);
+            }
             Self::Failed { task, time, code, text } => {
                 head(&mut slots, FAILED, code, task, time);
                 put(&mut slots, 24, text.to_le_bytes());
@@ -243,7 +245,7 @@ impl Record {
             PARENT => Self::Parent(TaskId::from_slice(&bytes[8..SLOT])?),
             READY => Self::Ready { task, time },
             SENT => Self::Sent { task, time, peer: ProcessId(u64(24)) },
-            RETRIED => Self::Retried { task, time },
+            RETRIED => Self::Retried { task, time, waits: detail & WAITS != 0 },
             FAILED => Self::Failed { task, time, code: detail, text: u32(24) },
             ENDED => Self::Ended { process: ProcessId(u64(24)), time },
             RAN => Self::Ran {

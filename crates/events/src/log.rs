@@ -129,7 +129,8 @@ impl EventLog {
         }
     }
 
-    /// The arguments of a task that waited for them are there.
+    /// The arguments of a task that waited for them are there; or it came back from a worker
+    /// that had not begun it.
     pub fn ready(&mut self, task: TaskId, attempt: u16) {
         let time = self.now;
         self.about(task, attempt, |task| Record::Ready { task, time });
@@ -141,10 +142,11 @@ impl EventLog {
         self.about(task, attempt, |task| Record::Sent { task, time, peer });
     }
 
-    /// A task is to be tried again; `attempt` is the new one.
-    pub fn retried(&mut self, task: TaskId, attempt: u16) {
+    /// A task is to be tried again; `attempt` is the new one. `waits`: not all its arguments are
+    /// there.
+    pub fn retried(&mut self, task: TaskId, attempt: u16, waits: bool) {
         let time = self.now;
-        self.about(task, attempt, |task| Record::Retried { task, time });
+        self.about(task, attempt, |task| Record::Retried { task, time, waits });
     }
 
     /// A task failed for a reason that its worker could not tell: a code of the wire, in words.

@@ -244,9 +244,15 @@ impl History {
                     self.tried(task, 0).ready = time;
                 }
             }
+            Record::Retried { waits: true, .. } => _ = self.tried(task, named.attempt),
             Record::Ready { time, .. } | Record::Retried { time, .. } => {
                 let time = at(time);
-                self.tried(task, named.attempt).ready = time;
+                let tried = self.tried(task, named.attempt);
+                // One that was sent came back, and had not begun: what says so is in one file.
+                (tried.ready, tried.sent) = (time, 0);
+                if tried.start == 0 {
+                    tried.worker = 0;
+                }
             }
             Record::Sent { time, peer, .. } => {
                 let (time, worker) = (at(time), self.peer(peer) + 1);

@@ -1,6 +1,7 @@
 //! One task of a history: what it is, how far it is, what it went through.
 
 use oxiray_ids::{ActorId, TaskId};
+use oxiray_wire::frame::FailureCode;
 
 use crate::format::{Outcome, TaskKind};
 use crate::history::{History, NONE, Process, UNNAMED};
@@ -100,10 +101,6 @@ pub(crate) struct Failed {
     pub(crate) text: u32,
 }
 
-/// The codes of the wire for a task whose worker is gone, and for one whose owner is.
-const WORKER_DIED: u8 = 1;
-const OWNER_DIED: u8 = 3;
-
 /// Why an attempt failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure<'a> {
@@ -120,21 +117,7 @@ pub struct Failure<'a> {
 impl Failure<'_> {
     /// Ray's word for it.
     pub fn error_type(&self) -> &'static str {
-        match self.code {
-            0 => "TASK_EXECUTION_EXCEPTION",
-            1 => "WORKER_DIED",
-            2 => "ACTOR_DIED",
-            3 => "OWNER_DIED",
-            4 => "OBJECT_LOST",
-            5 => "OUT_OF_MEMORY",
-            6 => "TASK_CANCELLED",
-            7 => "ACTOR_UNAVAILABLE",
-            10 => "ACTOR_CREATION_FAILED",
-            12 => "TASK_UNSCHEDULABLE_ERROR",
-            14 => "OBJECT_FREED",
-            16 => "OUT_OF_DISK_ERROR",
-            _ => "LOCAL_RAYLET_DIED",
-        }
+        FailureCode::from_u8(self.code).unwrap_or(FailureCode::System).error_type()
     }
 }
 
@@ -268,7 +251,7 @@ impl<'a> Attempt<'a> {
 
     /// When the process that ran it, or its owner, ended before it did, and which of the two:
     /// then nothing comes of it.
-    fn abandoned(&self) -> Option<(u64, u8)> {
+    fn abandoned(&self) -> Option<(u64, FailureCode)> {
         if self.tried.outcome.is_some() {
             return None;
         }
@@ -277,8 +260,8 @@ impl<'a> Attempt<'a> {
         // One that was sent and not begun is sent to another.
         let begun = self.worker().filter(|_| self.tried.start > 0);
         let worker = begun.and_then(|worker| worker.ended_ns);
-        let owner = owner.map(|time| (time, OWNER_DIED));
-        owner.or_else(|| worker.map(|time| (time, WORKER_DIED)))
+        let owner = owner.map(|time| (time, FailureCode::OwnerDied));
+        owner.or_else(|| worker.map(|time| (time, FailureCode::WorkerCrashed)))
     }
 
     fn runs(&self) -> bool {
@@ -331,7 +314,7 @@ impl<'a> Attempt<'a> {
         let at = self.tried.failure.wrapping_sub(1);
         let Some(failed) = self.history.failures.get(at as usize) else {
             let (time_ns, code) = self.abandoned()?;
-            return Some(Failure { time_ns, code, exception: None, text: None });
+            return Some(Failure { time_ns, code: code as u8, exception: None, text: None });
         };
         let process = self.history.processes.get(failed.process as usize)?;
         let place = TextPlace { node: process.node, process: process.id.number(), at: failed.text };

@@ -104,7 +104,7 @@ impl<W: Write> Trace<W> {
         attempt: Attempt<'_>,
         text: &mut impl FnMut(TextPlace) -> Option<String>,
     ) -> io::Result<()> {
-        let failure = attempt.failure();
+        let failure = attempt.failure().filter(|_| attempt.state() == State::Failed);
         // One that never began is a moment in the row of its owner, if it failed.
         let (worker, start) = match (attempt.worker(), attempt.start_ns(), task.owner(), failure) {
             (Some(worker), Some(start), ..) => (worker, start),

@@ -90,5 +90,7 @@ impl Session {
 }
 
 fn failure_place(task: &Task<'_>) -> Option<oxiray_events::texts::TextPlace> {
-    task.newest().failure().and_then(|failure| failure.text)
+    let newest = task.newest();
+    let failure = newest.failure().filter(|_| newest.state() == State::Failed);
+    failure.and_then(|failure| failure.text)
 }

@@ -38,6 +38,8 @@ pub(crate) struct Actor {
     /// The constructor, until it ended; of an actor that may be started again,
     /// until that is dead.
     constructor: Option<TaskKey>,
+    /// The constructor has returned, once at least.
+    constructed: bool,
     /// No handle of it is left in this process.
     unreferenced: bool,
 }
@@ -49,6 +51,7 @@ impl Actor {
             queue: VecDeque::new(),
             at_actor: VecDeque::new(),
             constructor: None,
+            constructed: false,
             unreferenced: false,
         }
     }
@@ -83,6 +86,15 @@ impl Owner {
     pub(crate) fn set_constructor(&mut self, actor: ActorId, key: TaskKey) {
         if let Some(state) = self.actors.get_mut(&actor) {
             state.constructor = Some(key);
+        }
+    }
+
+    /// The constructor of an actor that may be started again returned.
+    pub(crate) fn set_constructed(&mut self, key: TaskKey) {
+        if let Target::Constructor { actor, .. } = self.tasks[key.0 as usize].spec.target
+            && let Some(state) = self.actors.get_mut(&actor)
+        {
+            state.constructed = true;
         }
     }
 
@@ -231,9 +243,12 @@ impl Owner {
             state.queue.push_front(key);
             again.push(key);
         }
-        again.into_iter().rev().for_each(|key| self.next_attempt(key, out));
         let message = format!("the actor's process died while it had this call: {reason}");
         let failure = Content::failed(FailureCode::ActorUnavailable, message);
+        for key in again.into_iter().rev() {
+            self.note_failed(key, &failure, out);
+            self.next_attempt(key, out);
+        }
         for key in lost.into_iter().rev() {
             self.fail(key, failure.clone(), out);
         }
@@ -255,8 +270,11 @@ impl Owner {
         // One that waits for its arguments ends when they are here.
         let tasks = &self.tasks;
         let pushed = |key: &mut TaskKey| tasks[key.0 as usize].place == Place::AtActor;
+        let constructed = state.constructed;
         if let Some(constructor) = state.constructor.take_if(pushed) {
-            self.note_ended(constructor, &end, out);
+            if !constructed {
+                self.note_ended(constructor, &end, out);
+            }
             self.finish(constructor, Vec::new(), Vec::new(), out);
         }
         for key in lost {

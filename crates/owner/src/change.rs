@@ -6,16 +6,20 @@ use oxiray_wire::frame::FailureCode;
 use crate::actor::ActorEnd;
 use crate::object::Content;
 use crate::owner::{Outbox, Owner};
-use crate::task::TaskKey;
+use crate::task::{Place, TaskKey};
 
 /// What happened to a task. That it was pushed is said by the push itself, and how it ran by its
 /// worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change<'a> {
-    /// The arguments that it waited for are there.
+    /// The arguments that it waited for are there; or it came back from a worker that had not
+    /// begun it.
     Ready,
     /// It is to be tried again; the attempt that is named is the new one.
-    Retried,
+    Retried {
+        /// Not all its arguments are there.
+        waits: bool,
+    },
     /// This attempt came to nothing.
     Failed {
         /// What kind of failure.
@@ -61,8 +65,9 @@ impl Owner {
 
     /// What follows is another attempt.
     pub(crate) fn next_attempt(&mut self, key: TaskKey, out: &mut impl Outbox) {
-        let spec = &mut self.tasks[key.0 as usize].spec;
-        spec.attempt = spec.attempt.saturating_add(1);
-        self.note(key, Change::Retried, out);
+        let task = &mut self.tasks[key.0 as usize];
+        task.spec.attempt = task.spec.attempt.saturating_add(1);
+        let waits = matches!(task.place, Place::Waiting(_));
+        self.note(key, Change::Retried { waits }, out);
     }
 }

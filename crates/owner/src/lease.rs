@@ -11,6 +11,7 @@ use oxiray_wire::frame::FailureCode;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
+use crate::change::Change;
 use crate::object::Content;
 use crate::owner::{Outbox, Owner};
 use crate::task::{Place, Target, TaskKey};
@@ -172,7 +173,7 @@ impl Owner {
             if let Some(flight) = found.and_then(|at| lease.in_flight.remove(at)) {
                 lease.load_ns -= flight.estimate_ns;
                 let shape = lease.shape;
-                self.requeue(flight.task, shape);
+                self.put_back(flight.task, shape, out);
                 return self.dispatch_to(index, out);
             }
         }
@@ -194,6 +195,12 @@ impl Owner {
     pub(crate) fn requeue(&mut self, key: TaskKey, shape: u32) {
         self.tasks[key.0 as usize].place = Place::Ready;
         self.shapes[shape as usize].ready.push_front(key);
+    }
+
+    /// Likewise, the same attempt: it had not begun.
+    pub(crate) fn put_back(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) {
+        self.note(key, Change::Ready, out);
+        self.requeue(key, shape);
     }
 
     /// Pushes ready tasks to leases with room, and asks for leases for the rest.
@@ -384,7 +391,7 @@ impl Owner {
             }
         }
         for key in returned.iter().rev() {
-            self.requeue(*key, shape);
+            self.put_back(*key, shape, out);
         }
     }
 

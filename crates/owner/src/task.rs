@@ -253,6 +253,7 @@ impl Owner {
             return;
         }
         if actor.is_none() && self.is_to_be_kept(key, &answer) {
+            self.set_constructed(key);
             return Self::decline_contained(peer, &answer, out);
         }
         let contents: Vec<Content> =
@@ -317,8 +318,10 @@ impl Owner {
                 task.spec.retries -= i32::from(task.spec.retries > 0);
                 self.note_failed(key, failure, out);
                 self.next_attempt(key, out);
+                self.requeue(key, shape);
+            } else {
+                self.put_back(key, shape, out);
             }
-            self.requeue(key, shape);
         } else {
             self.note_failed(key, failure, out);
             self.finish(key, vec![failure.clone()], Vec::new(), out);

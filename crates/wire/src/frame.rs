@@ -56,7 +56,26 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    fn from_u8(code: u8) -> Option<Self> {
+    /// Ray's word for it, in lists of tasks.
+    pub fn error_type(self) -> &'static str {
+        match self {
+            Self::TaskError => "TASK_EXECUTION_EXCEPTION",
+            Self::WorkerCrashed => "WORKER_DIED",
+            Self::ActorDied => "ACTOR_DIED",
+            Self::OwnerDied => "OWNER_DIED",
+            Self::ObjectLost => "OBJECT_LOST",
+            Self::OutOfMemory | Self::StoreFull => "OUT_OF_MEMORY",
+            Self::ActorUnavailable => "ACTOR_UNAVAILABLE",
+            Self::System => "LOCAL_RAYLET_DIED",
+            Self::ActorCreation => "ACTOR_CREATION_FAILED",
+            Self::ObjectFreed => "OBJECT_FREED",
+            Self::Unschedulable => "TASK_UNSCHEDULABLE_ERROR",
+            Self::OutOfDisk => "OUT_OF_DISK_ERROR",
+        }
+    }
+
+    /// The code of a number; `None`: none of this version.
+    pub fn from_u8(code: u8) -> Option<Self> {
         use FailureCode::*;
         [
             TaskError,

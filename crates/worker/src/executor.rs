@@ -385,10 +385,11 @@ impl Runtime {
     /// Asks the creator of an actor for its constructor, and begins it.
     pub fn begin_constructor(&self, actor: ActorId, start: &StartActor) -> Option<Execution> {
         let giver = ProcessId(start.creator);
+        let restarts = u16::try_from(start.restarts).unwrap_or(u16::MAX);
         if start.kept {
             let (bytes, class) = self.kept_constructor(actor)?;
             let state = &mut *self.lock();
-            let execution = begin(state, Queued { peer: giver, number: 0, bytes })?;
+            let execution = begin(state, Queued { peer: giver, number: 0, bytes }, restarts)?;
             state.arrived.insert(execution.task().function, class.into());
             return Some(execution);
         }
@@ -403,7 +404,7 @@ impl Runtime {
             || false,
             |state| {
                 let Some(bytes) = state.executor.constructor.take() else { return false };
-                execution = begin(state, Queued { peer: giver, number: 0, bytes });
+                execution = begin(state, Queued { peer: giver, number: 0, bytes }, restarts);
                 true
             },
         );
@@ -433,7 +434,7 @@ fn next_work(state: &mut State) -> Option<Work> {
         if !state.io.take(queued.peer, queued.number) {
             continue;
         }
-        if let Some(execution) = begin(state, queued) {
+        if let Some(execution) = begin(state, queued, 0) {
             return Some(Work::Task(execution));
         }
     }
@@ -454,11 +455,14 @@ fn next_work(state: &mut State) -> Option<Work> {
     Some(Work::Exit(reason.to_owned()))
 }
 
-fn begin(state: &mut State, queued: Queued) -> Option<Execution> {
+/// Begins a task. `restarts`: how often its actor was started again, of a constructor; its owner
+/// sends the same bytes each time, and each run is an attempt.
+fn begin(state: &mut State, queued: Queued, restarts: u16) -> Option<Execution> {
     let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else {
         return None;
     };
     let frame::Task { token, id, attempt, recorded, .. } = task;
+    let attempt = attempt.saturating_add(restarts);
     let contained = task.values.iter().flat_map(|value| value.contained.iter());
     let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
     let held = state.owner.begin_task(names.into_iter());

@@ -427,7 +427,7 @@ impl Outbox for Io {
         let Attempt { task, number } = attempt;
         match change {
             Change::Ready => self.events.ready(task, number),
-            Change::Retried => self.events.retried(task, number),
+            Change::Retried { waits } => self.events.retried(task, number, waits),
             Change::Failed { code, message } => {
                 self.events.failed(task, number, code as u8, message);
             }

@@ -27,7 +27,8 @@ fn anything() -> impl Strategy<Value = Record> {
             time,
             peer: ProcessId(peer)
         }),
-        (named.clone(), any::<u64>()).prop_map(|(task, time)| Record::Retried { task, time }),
+        (named.clone(), any::<u64>(), any::<bool>())
+            .prop_map(|(task, time, waits)| Record::Retried { task, time, waits }),
         (named.clone(), any::<u64>(), any::<u8>(), any::<u32>())
             .prop_map(|(task, time, code, text)| Record::Failed { task, time, code, text }),
         (named.clone(), any::<[u64; 4]>(), any::<[u32; 3]>(), any::<bool>()).prop_map(
@@ -86,7 +87,7 @@ fn eventful() -> Session {
         worker.span("mark", counter, 5, "{\"cut");
         if counter % 7 == 0 {
             driver.failed(task(counter), 0, 1, "crashed");
-            driver.retried(task(counter), 1);
+            driver.retried(task(counter), 1, false);
         }
     }
     session

@@ -50,7 +50,7 @@ fn attempts_are_told_apart_in_whatever_order_their_files_are_read() {
                 owner.failed(task(1), attempt, 1, "killed");
             }
             if attempt < 2 {
-                owner.retried(task(1), attempt + 1);
+                owner.retried(task(1), attempt + 1, false);
             }
         }
         let history = session.history();

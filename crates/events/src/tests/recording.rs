@@ -207,7 +207,11 @@ fn what_a_worker_leaves_behind_does_not_run() {
     assert_eq!(found.newest().failure().unwrap().error_type(), "WORKER_DIED");
     // Its owner sends what had not begun to another.
     assert_eq!(history.get(task(2)).unwrap().state(), State::Submitted);
-    driver.retried(task(1), 1);
+    driver.retried(task(1), 1, false);
+    assert_eq!(session.history().get(task(1)).unwrap().state(), State::PendingNode);
+    driver.retried(task(1), 2, true);
+    assert_eq!(session.history().get(task(1)).unwrap().state(), State::PendingArguments);
+    driver.ready(task(1), 2);
     assert_eq!(session.history().get(task(1)).unwrap().state(), State::PendingNode);
 }
 
@@ -271,4 +275,30 @@ fn names_that_were_written_are_known_while_nothing_can_be() {
     let history = session.history();
     assert!(history.lost() > 0);
     assert!(history.tasks().all(|task| task.name() == "f"));
+}
+
+#[test]
+fn a_task_that_came_back_waits_for_another_worker() {
+    // The driver's number decides which of the files is read first.
+    for driver in [1, 9] {
+        let session = Session::new();
+        let mut owner = session.log(driver, Role::Driver);
+        let mut worker = session.log(3, Role::Worker);
+        let plain = name("f");
+        owner.submitted(task(1), TaskKind::Function, &plain, false, [].into_iter());
+        owner.sent(task(1), 0, ProcessId::new(0, 2));
+        owner.ready(task(1), 0);
+        let history = session.history();
+        let found = history.get(task(1)).unwrap().newest();
+        assert_eq!(found.state(), State::PendingNode);
+        assert!(found.worker().is_none() && found.sent_ns().is_none());
+        owner.set_now(50);
+        owner.sent(task(1), 0, ProcessId::new(0, 3));
+        worker.ran(&ran(task(1), &plain, 60, 5));
+        let history = session.history();
+        let found = history.get(task(1)).unwrap().newest();
+        assert_eq!(found.state(), State::Finished);
+        assert_eq!(found.worker().unwrap().id.number(), 3);
+        assert!(found.sent_ns() < found.start_ns());
+    }
 }

@@ -24,10 +24,20 @@ pub(super) struct Net {
     /// Whose failure a task's returns may be.
     pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
-    /// The newest attempt of a task that was tried again.
-    pub(super) attempts: BTreeMap<TaskId, u16>,
+    /// What was said of tasks for the record.
+    pub(super) recorded: BTreeMap<TaskId, Recorded>,
     /// The last call that a caller pushed to an actor.
     pub(super) pushed: BTreeMap<(u64, ActorId), u64>,
+}
+
+/// The newest attempt of a task, for who looks at the record.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Recorded {
+    attempt: u16,
+    is_sent: bool,
+    has_failed: bool,
+    /// It is a constructor, and has returned.
+    pub(super) constructed: bool,
 }
 
 /// The world as one process sees it.
@@ -47,6 +57,9 @@ impl Outbox for Side<'_> {
             let last = self.net.pushed.insert((self.from, task.id.actor()), serial);
             assert!(last < Some(serial), "O-6: call {serial} pushed after {last:?}");
         }
+        let recorded = self.net.recorded.entry(task.id).or_default();
+        assert!(!recorded.is_sent, "sent, and not back when it is sent again: {recorded:?}");
+        recorded.is_sent = true;
         let number = task.number;
         self.send(peer, &Frame::Task(task));
         number
@@ -92,9 +105,21 @@ impl Outbox for Side<'_> {
     }
 
     fn task_changed(&mut self, attempt: Attempt, change: Change<'_>) {
-        if change == Change::Retried {
-            let last = self.net.attempts.insert(attempt.task, attempt.number);
-            assert!(last < Some(attempt.number), "attempt {} after {last:?}", attempt.number);
+        let recorded = self.net.recorded.entry(attempt.task).or_default();
+        match change {
+            Change::Ready => recorded.is_sent = false,
+            Change::Failed { .. } => {
+                assert!(!recorded.constructed, "it has returned: {recorded:?}");
+                recorded.has_failed = true;
+            }
+            Change::Retried { .. } => {
+                assert!(recorded.attempt < attempt.number, "{} after {recorded:?}", attempt.number);
+                // How a function ended its worker says; an actor's call is only made again if
+                // its worker is gone.
+                let is_call = !attempt.task.actor().is_home();
+                assert!(!is_call || recorded.has_failed, "made again: {recorded:?}");
+                *recorded = Recorded { attempt: attempt.number, ..Recorded::default() };
+            }
         }
     }
 

@@ -130,6 +130,7 @@ impl World {
             out.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
         });
         if let Some(actor) = running.constructs {
+            self.net.recorded.entry(running.id).or_default().constructed = well;
             self.net.node.constructed(actor, well);
         }
         self.obey_node();
