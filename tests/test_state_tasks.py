@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import oxiray as ray
 import pytest
@@ -86,6 +87,36 @@ def test_a_task_that_runs(alone, gate):
     assert state.get_task(ref).worker_pid > 0
     gate.open()
     ray.get(ref)
+
+
+def test_an_actor_that_is_started_again(alone, tmp_path):
+    mark = tmp_path / "mark"
+
+    @ray.remote(max_restarts=1, max_task_retries=1)
+    class Fragile:
+        def die_once(self):
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return "survived"
+
+    def attempts(row):
+        return [(one["attempt_number"], one["state"], one["error_type"]) for one in row.attempts]
+
+    actor = Fragile.remote()
+    ref = actor.die_once.remote()
+    assert ray.get(ref) == "survived"
+    call = wait_until(lambda: state.get_task(ref), message="the call is known")
+    assert attempts(call) == [(1, "FINISHED", None), (0, "FAILED", "ACTOR_UNAVAILABLE")]
+    ray.kill(actor)
+    dead = [("actor_id", "=", actor._actor_id.hex()), ("type", "=", "ACTOR_CREATION_TASK")]
+    wait_until(
+        lambda: state.get_actor(actor._actor_id.hex()).state == "DEAD", message="it is dead"
+    )
+    [made] = state.list_tasks(filters=dead, detail=True)
+    # Its death is no failure of the runs of its constructor, of which there were two.
+    assert attempts(made) == [(1, "FINISHED", None), (0, "FINISHED", None)]
+    assert made.error_message is None
 
 
 def test_needs_and_feeds(alone):

@@ -31,10 +31,11 @@ impl History {
         let service = listed.partition_point(|(number, _)| *number == NODE_SERVICE);
         self.follow_each(node, files, &listed[..service], &mut read);
         if self.ends != ends {
-            match chunks(files) {
-                Ok(again) => listed = again,
-                Err(error) => read = read.and(Err(error)),
-            }
+            listed = chunks(files).unwrap_or_else(|error| {
+                // Nothing more, then: what ended must not be taken for read to its end.
+                read = Err(error);
+                Vec::new()
+            });
         }
         let rest = listed.iter().position(|(number, _)| *number != NODE_SERVICE);
         self.follow_each(node, files, &listed[rest.unwrap_or(listed.len())..], &mut read);
