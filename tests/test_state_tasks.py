@@ -109,11 +109,9 @@ def test_an_actor_that_is_started_again(alone, tmp_path):
     call = wait_until(lambda: state.get_task(ref), message="the call is known")
     assert attempts(call) == [(1, "FINISHED", None), (0, "FAILED", "ACTOR_UNAVAILABLE")]
     ray.kill(actor)
-    dead = [("actor_id", "=", actor._actor_id.hex()), ("type", "=", "ACTOR_CREATION_TASK")]
-    wait_until(
-        lambda: state.get_actor(actor._actor_id.hex()).state == "DEAD", message="it is dead"
-    )
-    [made] = state.list_tasks(filters=dead, detail=True)
+    its = [("actor_id", "=", actor._actor_id.hex()), ("type", "=", "ACTOR_CREATION_TASK")]
+    wait_until(lambda: state.get_actor(actor._actor_id.hex()).state == "DEAD", message="it is dead")
+    [made] = state.list_tasks(filters=its, detail=True)
     # Its death is no failure of the runs of its constructor, of which there were two.
     assert attempts(made) == [(1, "FINISHED", None), (0, "FINISHED", None)]
     assert made.error_message is None
