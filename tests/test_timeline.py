@@ -232,6 +232,22 @@ def test_profile_refuses_nonsense():
     assert "cut" in slices("large")[-1]["args"]["extra_data"]
 
 
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+def test_a_span_never_hides_the_users_exception():
+    with pytest.raises(Unspeakable), ray.profile("raises", extra_data={"x": Unspeakable()}):
+        raise Unspeakable
+    loop = {}
+    loop["loop"] = loop
+    with ray.profile("odd", extra_data=loop) as span:
+        span.set_attribute("more", {Unspeakable(): 1})
+
+
 def test_to_a_file(tmp_path, capsys):
     from oxiray.experimental import ui
 

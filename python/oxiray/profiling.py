@@ -52,8 +52,20 @@ class profile:
         duration = time.monotonic_ns() - self._start
         extra = self._extra
         if error is not None:
-            extra = {**extra, "exception": f"{type(error).__name__}: {error}"}
+            extra = {**extra, "exception": _said(error)}
         _native.record_span(self._name, self._start, duration, _encoded(extra))
+
+
+# What these two show runs the user's code, which may raise. A span is no reason for an exception,
+# and least of all for one in the place of the user's own.
+
+
+def _said(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:
+        return name
 
 
 def _encoded(extra: dict[str, Any]) -> str:
@@ -61,7 +73,10 @@ def _encoded(extra: dict[str, Any]) -> str:
         return ""
     import json
 
-    text = json.dumps(extra, default=repr)
+    try:
+        text = json.dumps(extra, default=repr)
+    except Exception as error:
+        return json.dumps({"cannot be shown": _said(error)})
     if len(text) <= _LONGEST_EXTRA:
         return text
     return json.dumps({"cut": text[: _LONGEST_EXTRA // 2]})
