@@ -285,8 +285,11 @@ impl Node {
         if known.failed_in == self.schedule.pass {
             return None;
         }
+        // What has waited longest holds back others, but not what is more urgent.
         if let Some(elder) = self.schedule.elder.filter(|&elder| elder != id)
-            && self.ledger.would_starve(&known.shape, &self.schedule.shapes[elder.0].shape)
+            && let elder = &self.schedule.shapes[elder.0].shape
+            && known.shape.priority <= elder.priority
+            && self.ledger.would_starve(&known.shape, elder)
         {
             return None;
         }

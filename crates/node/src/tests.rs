@@ -5,7 +5,7 @@ mod random;
 mod two_nodes;
 
 use oxiray_wire::control::from_node::Body;
-use oxiray_wire::control::{ActorPhase, Empty, Lease, Peer, Text, to_node};
+use oxiray_wire::control::{ActorPhase, Empty, Lease, Peer, Shape, Text, to_node};
 
 use self::bed::{Bed, DRIVER, MILLISECOND, SECOND, cpus, gpus, shape};
 use crate::demand::LeaseId;
@@ -363,6 +363,19 @@ fn a_large_shape_that_waits_for_a_long_task_does_not_stop_the_others() {
         bed.tick_after(0);
         assert!(bed.now < begin + SECOND, "which does not last");
     }
+}
+
+#[test]
+fn what_waited_longest_does_not_hold_back_what_is_more_urgent() {
+    let mut bed = Bed::ready(2, 2);
+    bed.demand(DRIVER, 1, cpus(1), 1);
+    bed.grants();
+    bed.demand(DRIVER, 2, cpus(2), 1);
+    bed.tick_after(SECOND / 4);
+    bed.demand(DRIVER, 1, cpus(1), 2);
+    assert!(bed.grants().is_empty(), "the elder has its chance");
+    bed.demand(DRIVER, 3, Shape { priority: 1, ..cpus(1) }, 1);
+    assert_eq!(bed.grants().len(), 1);
 }
 
 #[test]
