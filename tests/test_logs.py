@@ -356,12 +356,18 @@ def test_log_files_are_rotated(driver):
 
         ray.get(chatter.remote())
         logs = context["session_dir"] + "/logs"
-        while True:
+
+        def read():
             parts = sorted(glob.glob(logs + "/worker-*.out*"))
-            text = "".join(open(part).read() for part in reversed(parts))
-            if text.endswith(f"line {9999:10}\\n"):
-                break
+            try:
+                return parts, "".join(open(part).read() for part in reversed(parts))
+            except FileNotFoundError:  # renamed just now
+                return parts, ""
+
+        while not read()[1].endswith(f"line {9999:10}\\n"):
             time.sleep(0.01)
+        # Nothing is written any more: a look while files are renamed may miss one.
+        parts, text = read()
         assert [part[-2:] for part in parts] == ["ut", ".1", ".2"], parts
         # Each is a batch longer than it may be at most.
         assert all(os.path.getsize(part) <= 64_000 for part in parts)
