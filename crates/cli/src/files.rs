@@ -265,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_not_there_is_told_from_one_that_cannot_be_read_now() {
+        let folder = Folder::new("missing");
+        fs::create_dir(folder.0.join("logs/folder")).unwrap();
+        let is_missing = |path: &str| folder.ask(path, 0, false, 100).missing;
+        assert!(is_missing("logs/none.out") && is_missing("events/7.0"));
+        assert!(!is_missing("logs/folder") && !is_missing("etc/passwd"));
+    }
+
+    #[test]
     fn a_file_is_read_from_both_ends_and_never_too_much_of_it() {
         let folder = Folder::new("read");
         fs::write(folder.0.join("logs/a.out"), "0123456789").unwrap();
