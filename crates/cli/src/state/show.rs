@@ -82,9 +82,10 @@ pub(super) fn groups(summary: &Value, format: Format) -> String {
 }
 
 fn json(value: &Value) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    // Line ends are between values: those within are escaped already.
+    let lines = text.lines().map(|line| escaped(line) + "\n");
+    lines.collect()
 }
 
 fn table(columns: &[&str], rows: &[Value], widest: usize) -> String {
@@ -140,9 +141,22 @@ fn plain(text: &str) -> String {
     shown
 }
 
+/// JSON in which nothing moves the cursor or hides: it leaves more than a terminal bears as it is.
+fn escaped(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character.is_control() || is_invisible(character) {
+            // Each of them is one unit of UTF-16.
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
 /// Line ends, and what turns the direction of writing: a name could pose as another.
 fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}')
+    matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{61c}' | '\u{feff}')
 }
 
 /// `2026-01-31 12:00:00.123`, in universal time.
@@ -238,7 +252,7 @@ fn key_text(key: &str) -> String {
     let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
     match key.chars().all(is_word) && key.starts_with(starts) && !is_special(key) {
         true => key.to_owned(),
-        false => Value::String(key.to_owned()).to_string(),
+        false => escaped(&Value::String(key.to_owned()).to_string()),
     }
 }
 
@@ -249,7 +263,7 @@ fn scalar_text(value: &Value) -> String {
             let simple = text.chars().all(is_simple)
                 && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/')
                 && !is_special(text);
-            if simple { text.clone() } else { value.to_string() }
+            if simple { text.clone() } else { escaped(&value.to_string()) }
         }
         other => other.to_string(),
     }
@@ -289,6 +303,19 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(at(lines[0], "STATUS"), at(lines[1], "RUNNING"));
         assert!(text.contains('…') && lines[1].chars().count() < 200);
+    }
+
+    #[test]
+    fn json_and_yaml_leave_the_terminal_alone() {
+        let name = "a\u{9b}31m\u{7f}\u{202e}\u{85}\u{1b}\u{2028}\n";
+        let value = json!([{ "name": name, (name): 1 }]);
+        for text in [json(&value), yaml(&value, &[])] {
+            let bare = |c: char| c != '\n' && (c.is_control() || is_invisible(c));
+            assert!(!text.contains(bare), "{text:?}");
+            assert!(text.contains(r"a\u009b31m\u007f\u202e\u0085\u001b\u2028\n"), "{text}");
+        }
+        let back: Value = serde_json::from_str(&json(&value)).unwrap();
+        assert_eq!(back, value);
     }
 
     #[test]
