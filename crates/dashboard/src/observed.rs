@@ -126,7 +126,7 @@ impl Source for Observed {
         };
         let place = &row["task_log_info"];
         let (Some(node), Some(file)) = (row["node_id"].as_str(), place["file"].as_str()) else {
-            return Ok(Some(json!({ "text": "", "truncated": false })));
+            return Ok(Some(json!({ "text": "", "truncated": false, "of_worker": false })));
         };
         let first = place["start"].as_u64().unwrap_or(0);
         let size = self.session.read_log(node, file, 0, 1)?.size;
@@ -144,7 +144,9 @@ impl Source for Observed {
             bytes.extend(part.bytes);
         }
         let text = String::from_utf8_lossy(&bytes);
-        Ok(Some(json!({ "text": text, "truncated": start > first })))
+        // Where its own begins may not be recorded: then it is all that its worker printed.
+        let of_worker = place["start"].is_null();
+        Ok(Some(json!({ "text": text, "truncated": start > first, "of_worker": of_worker })))
     }
 
     fn timeline(&mut self, window: &Window) -> Answer<Value> {

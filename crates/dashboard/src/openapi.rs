@@ -156,7 +156,8 @@ pub(crate) fn svg() -> Value {
 }
 
 pub(crate) fn task_log() -> Value {
-    object(json!({ "text": string(), "truncated": { "type": "boolean" } }))
+    let flag = json!({ "type": "boolean" });
+    object(json!({ "text": string(), "truncated": flag, "of_worker": flag }))
 }
 
 pub(crate) fn cluster() -> Value {

@@ -55,7 +55,7 @@ impl Source for Fake {
     }
 
     fn task_log(&mut self, _: &str) -> Answer<Option<Value>> {
-        Ok(Some(json!({ "text": "", "truncated": false })))
+        Ok(Some(json!({ "text": "", "truncated": false, "of_worker": false })))
     }
 
     fn timeline(&mut self, _: &Window) -> Answer<Value> {

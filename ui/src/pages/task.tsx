@@ -197,7 +197,7 @@ function Relative({ id }: { id: string }) {
 }
 
 function Output({ task }: { task: TaskDetail }) {
-  const { data } = useLoad<{ text: string; truncated: boolean }>(
+  const { data } = useLoad<{ text: string; truncated: boolean; of_worker: boolean }>(
     task.start_time_ms === null ? null : `tasks/${encodeURIComponent(task.task_id)}/log`,
   );
   const info = task.task_log_info;
@@ -213,6 +213,9 @@ function Output({ task }: { task: TaskDetail }) {
         </pre>
       ) : (
         <p class="sub">{task.start_time_ms === null ? "It has not run yet." : "Nothing."}</p>
+      )}
+      {data?.text && data.of_worker && (
+        <p class="sub">This is all that its worker printed, for other tasks as well.</p>
       )}
       {data?.truncated && (
         <p class="sub">This is not all of it; the rest is in the worker's log.</p>
