@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import subprocess
 import sys
 
 import oxiray as ray
@@ -113,10 +115,10 @@ def test_actors_that_wait_say_why(alone):
 
 def test_objects_and_who_holds_them(alone):
     ref = ray.put(b"x" * 300_000)
-    (row,) = state.get_object(ref)
+    (row,) = state.get_objects(ref)
     assert row.object_size > 300_000 and row.place == "memory"
     assert (row.reference_type, row.pid, row.type) == ("LOCAL_REFERENCE", os.getpid(), "DRIVER")
-    summary = state.summarize_objects()
+    summary = state.summarize_objects()["cluster"]
     assert summary["total_objects"] >= 1 and summary["total_size_mb"] > 0.3
     del ref
 
@@ -138,9 +140,70 @@ def test_wrong_questions_are_refused_with_the_answer(alone):
 def test_summary_of_actors(alone):
     actors = [Counter.remote() for _ in range(2)]
     ray.get([actor.pid.remote() for actor in actors])
-    summary = state.summarize_actors()
+    summary = state.summarize_actors()["cluster"]
     assert summary["summary"]["Counter"]["state_counts"]["ALIVE"] >= 2
     assert summary["total_actors"] >= 2
+
+
+def test_the_client_gives_what_the_functions_give(alone):
+    from oxiray.util.state.common import ListApiOptions, StateResource, SummaryResource
+
+    client = state.StateApiClient(address="auto")
+    (node,) = client.list(StateResource.NODES)
+    assert client.get(StateResource.NODES, node.node_id).node_id == node.node_id
+    assert client.get(StateResource.NODES, "ff" * 28) is None
+    ref = ray.put(b"x" * 300_000)
+    assert client.get(StateResource.OBJECTS, ref.hex())[0].pid == os.getpid()
+    driver = ListApiOptions(filters=[("worker_type", "=", "DRIVER")], detail=True)
+    assert [row.pid for row in client.list(StateResource.WORKERS, options=driver)] == [os.getpid()]
+    assert "cluster" in client.summary(SummaryResource.TASKS)
+    with pytest.raises(ValueError, match="among actors"):
+        client.get(StateResource.RUNTIME_ENVS, "x")
+
+
+def test_what_is_not_there_is_listed_as_nothing(alone):
+    for name in ("list_placement_groups", "list_runtime_envs", "list_cluster_events"):
+        assert getattr(state, name)(filters=[("state", "=", "CREATED")], limit=5) == []
+    assert state.get_placement_group("ab" * 18) is None
+
+
+def test_two_sessions_can_be_asked_in_turn(alone):
+    from oxiray import _native
+    from oxiray.util.state import _observer
+
+    directory = _native.context()["session_dir"]
+    state.list_nodes()
+    state.list_nodes(address=directory)
+    kept = set(_observer._kept._used)
+    assert len(kept) >= 2
+    state.list_nodes()
+    assert set(_observer._kept._used) == kept, "neither was connected anew"
+
+
+def test_connections_are_forgotten_when_nobody_asks():
+    from oxiray.util.state import _observer
+
+    kept = _observer._Kept()
+    for number in range(10):
+        kept.put((1, None, str(number)), object())
+    assert [key[2] for key in kept._used] == ["6", "7", "8", "9"]
+    newest = kept._used[1, None, "9"][1]
+    kept.forget_idle(newest + 1)
+    assert len(kept._used) == 4 and kept._timer is not None
+    kept._timer.cancel()
+    kept.forget_idle(newest + _observer._KEPT_S)
+    assert not kept._used and kept._timer is None
+
+
+def test_a_log_that_is_begun_anew_is_read_anew(monkeypatch):
+    from oxiray.util.state import _logs
+
+    half_a_character = "ä".encode()[:1]
+    answers = iter([(half_a_character, 1), (b"", 0), (b"new", 3), (b"", 3)])
+    monkeypatch.setattr(_logs, "ask", lambda address, question: next(answers))
+    decoder = codecs.getincrementaldecoder("utf-8")("strict")
+    pieces = _logs._pieces(None, "node", "file", decoder, False, -1, 0.0)
+    assert list(pieces) == ["new"]
 
 
 def test_logs_of_a_worker(alone):
@@ -266,8 +329,35 @@ def test_objects_of_another_node(two):
         return ray.put(b"y" * 200_000)
 
     inner = ray.get(there(make).remote())
-    owner = state.get_object(inner)[0]
+    owner = state.get_objects(inner)[0]
     assert (owner.node_id, owner.place) == (two.other.node_id, "memory")
+
+
+def test_what_a_node_does_not_tell_is_said(two):
+    @ray.remote
+    def here():
+        return 1
+
+    ref = here.remote()
+    assert ray.get(ref) == 1
+    events = f"{two.other.session_dir}/events"
+    os.rename(events, f"{events}.away")
+    open(events, "w").close()  # nothing that could be listed
+    try:
+        with pytest.raises(RayStateApiException, match="events of node"):
+            state.summarize_tasks()
+        with pytest.warns(UserWarning, match="events of node"):
+            state.summarize_tasks(raise_on_missing_output=False)
+        with pytest.warns(UserWarning, match="events of node"):
+            state.get_task(ref)
+        tool = os.path.join(os.path.dirname(sys.executable), "oxiray")
+        done = subprocess.run(
+            [tool, "summary", "tasks"], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0 and "events of node" in done.stderr
+    finally:
+        os.remove(events)
+        os.rename(f"{events}.away", events)
 
 
 def test_no_name_leads_out_of_another_nodes_logs(two):

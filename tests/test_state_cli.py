@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -138,6 +139,19 @@ def test_nothing_runs():
             assert "no Oxiray session" in text
 
 
+def test_a_session_that_hangs_is_counted_and_not_waited_for():
+    with tempfile.TemporaryDirectory(dir=BASE, prefix="session_0") as hung:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(f"{hung}/node.sock")
+            listener.listen()
+            done = subprocess.run(
+                [PROGRAM, "list", "nodes"], capture_output=True, text=True, timeout=60
+            )
+        assert done.returncode == 0 and "--address shows 1 other" in done.stderr
+    done = subprocess.run([PROGRAM, "list", "nodes"], capture_output=True, text=True, timeout=60)
+    assert "other" not in done.stderr
+
+
 def test_logs(speaker):
     pid = ray.get(speaker.say.remote("first", "second", "third"))
     name = f"worker-{pid}.out"
@@ -152,6 +166,16 @@ def test_logs(speaker):
     assert name in oxiray("logs", f"--node-id={node[:16]}")
     assert "no log file" in oxiray("logs", "../node.sock", code=1)
     assert "no node" in oxiray("logs", "--node-id=zz", code=1)
+
+
+def test_the_log_of_a_task_is_its_workers_and_says_so(speaker):
+    ref = speaker.say.remote("of a task")
+    pid = ray.get(ref)
+    wait_until(lambda: (row := state.get_task(ref)) and row.worker_pid == pid, message="it ran")
+    command = [PROGRAM, "logs", "--task-id", state.get_task(ref).task_id, "--tail=1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "of a task\n"), done.stderr
+    assert f"worker-{pid}.out has all" in done.stderr
 
 
 def test_logs_are_followed(speaker):

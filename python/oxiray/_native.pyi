@@ -160,8 +160,9 @@ def write_timeline(filename: str) -> list[str]:
 
 def timeline_view(
     width: int,
-) -> tuple[list[str], list[tuple[str, list[tuple[int, int, int, int, bool]]]]]:
-    """Names; rows of a label and of (start, duration in microseconds, name, how many, failed)."""
+) -> tuple[list[str], list[tuple[str, list[tuple[int, int, int, int, bool]]]], list[str]]:
+    """Names; rows of a label and of (start, duration in microseconds, name, how many, failed); what
+    is missing, in sentences."""
 
 def record_span(name: str, start: int, duration: int, extra: str) -> None:
     """Nanoseconds of the monotonic clock; JSON."""
@@ -187,8 +188,12 @@ class Observer:
     ) -> tuple[int, int, str, list[str]]:
         """How many there are, how many meet the filters, the rows, what is missing in sentences."""
 
-    def get(self, resource: str, id: str) -> str | None: ...
-    def summary(self, resource: str) -> str: ...
+    def get(self, resource: str, id: str) -> tuple[str | None, list[str]]:
+        """The row, if there is one; what is missing in sentences."""
+
+    def summary(self, resource: str) -> tuple[str, list[str]]:
+        """The summary; what is missing in sentences."""
+
     def log_files(
         self, node_id: str | None = None
     ) -> tuple[list[tuple[str, str, int, int | None]], list[str]]:

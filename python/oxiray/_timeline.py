@@ -14,15 +14,16 @@ def timeline(filename: str | os.PathLike[str] | None = None) -> list[dict[str, A
     if not _native.is_running():
         raise RuntimeError("There is no session to show a timeline of: call init() first")
     if filename is not None:
-        _warn(_native.write_timeline(os.fspath(filename)))
+        warn(_native.write_timeline(os.fspath(filename)))
         return None
     encoded, missing = _native.timeline()
-    _warn(missing)
+    warn(missing)
     events: list[dict[str, Any]] = json.loads(encoded)
     return events
 
 
-def _warn(missing: list[str]) -> None:
+def warn(missing: list[str]) -> None:
+    """Says what a timeline lacks."""
     if missing:
         import warnings
 

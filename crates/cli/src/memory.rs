@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use oxiray_ids::ProcessId;
 use oxiray_observe::find::{base, sessions};
 use oxiray_observe::{Held, Result, Session};
 use oxiray_wire::control::{ClusterView, HeldObject, WhereHeld};
@@ -58,9 +59,8 @@ pub fn run(options: &Options) -> ExitCode {
 fn ask(session: &Path) -> Result<(ClusterView, Vec<Held>, bool)> {
     let mut session = Session::open(session)?;
     let view = session.view()?;
-    let (held, missing) = session.held_objects()?;
-    let here = session.node_number_here();
-    Ok((view, held.into_iter().filter(|held| held.node == here).collect(), !missing.is_empty()))
+    let (held, missing) = session.held_here()?;
+    Ok((view, held, !missing.is_empty()))
 }
 
 fn show(
@@ -150,7 +150,7 @@ fn table(rows: &[Held]) -> String {
             name(object),
             if object.size == 0 { "?".into() } else { show_bytes(object.size) },
             place(object).to_owned(),
-            row.owner.map_or_else(|| "gone".into(), |pid| pid.to_string()),
+            owner(row),
             holders(object),
             object.call_site.clone(),
         ]
@@ -165,6 +165,16 @@ fn table(rows: &[Held]) -> String {
         text.push_str(&format!("  {}\n", line.trim_end()));
     }
     text
+}
+
+/// Whom an object belongs to. Processes of other nodes are not asked.
+fn owner(row: &Held) -> String {
+    let node = ProcessId(row.object.owner).node();
+    match row.owner {
+        Some(pid) => pid.to_string(),
+        None if row.object.owner != 0 && node != row.node => format!("on node {node}"),
+        None => "gone".into(),
+    }
 }
 
 fn name(object: &HeldObject) -> String {
@@ -191,4 +201,25 @@ fn holders(object: &HeldObject) -> String {
     add(object.borrowers, "BORROWED");
     add(u32::from(object.pinned), "PINNED_IN_MEMORY");
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_a_process_here_or_on_another_node_or_gone() {
+        let held = |by: u64, pid: Option<u32>| Held {
+            node: 1,
+            process: 1,
+            pid: 10,
+            is_driver: true,
+            owner: pid,
+            object: HeldObject { owner: by, ..HeldObject::default() },
+        };
+        assert_eq!(owner(&held(0, Some(10))), "10");
+        assert_eq!(owner(&held(ProcessId::new(1, 5).0, Some(11))), "11");
+        assert_eq!(owner(&held(ProcessId::new(1, 5).0, None)), "gone");
+        assert_eq!(owner(&held(ProcessId::new(2, 5).0, None)), "on node 2");
+    }
 }

@@ -15,11 +15,15 @@ pub mod stack;
 pub mod summary;
 pub mod timeline;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oxiray_observe::find::{base, running};
+use oxiray_observe::find::{base, listens, sessions};
 use oxiray_observe::{Result, Session};
+
+use crate::commands::started;
 
 /// Which session is meant.
 #[derive(Args, Clone, Debug, Default)]
@@ -35,7 +39,7 @@ impl Which {
     pub(crate) fn open(&self) -> Result<Session> {
         let session = Session::find(self.address.as_deref())?;
         if self.address.is_none() {
-            let others = running(&base()).len().saturating_sub(1);
+            let others = others(&base(), &session);
             if others > 0 {
                 let name = session.dir().file_name().unwrap_or_default().to_string_lossy();
                 eprintln!("oxiray: this is {name}; --address shows {others} other(s)");
@@ -43,6 +47,23 @@ impl Which {
         }
         Ok(session)
     }
+}
+
+/// How many sessions and clusters run beside this one. They are not asked: one that hangs would
+/// hold this up.
+fn others(base: &Path, session: &Session) -> usize {
+    let nodes = started::all(base).into_iter();
+    let clusters: BTreeMap<PathBuf, String> =
+        nodes.map(|node| (node.session_dir, node.address)).collect();
+    let running = sessions(base).into_iter().filter(|path| path != session.dir() && listens(path));
+    // Nodes of one cluster are one.
+    let names = running.map(|path| match clusters.get(&path) {
+        Some(address) => address.clone(),
+        None => path.display().to_string(),
+    });
+    let others: BTreeSet<String> =
+        names.filter(|name| Some(name.as_str()) != session.control()).collect();
+    others.len()
 }
 
 /// Prints. Whoever reads may have enough before the end.

@@ -7,6 +7,7 @@ use oxiray_observe::find::{base, running};
 use oxiray_observe::{Error, Session};
 
 use crate::exit::{NOTHING_RUNS, fail};
+use crate::state::tell;
 
 /// What to explain.
 #[derive(Args, Debug)]
@@ -27,6 +28,7 @@ pub fn run(options: &Options) -> ExitCode {
         match session.why(&options.task) {
             Ok(reasons) => {
                 found += reasons.len();
+                tell(session.missing());
                 reasons.iter().for_each(|reason| println!("{}", Session::reason_sentence(reason)));
             }
             // It ended meanwhile.

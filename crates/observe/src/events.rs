@@ -90,20 +90,49 @@ fn unread(error: Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
-/// A text that a history names; none: it is not to be had.
-pub(crate) fn read_text(
-    observer: &mut Observer,
-    session: &Path,
-    place: TextPlace,
-) -> Option<String> {
-    texts::read(&mut NodeFiles::new(observer, session, place.node), place).ok().flatten()
+/// Reads texts that a history names. There may be many, each of which takes a while if its
+/// node is silent: such a node is asked once.
+pub(crate) struct Texts<'a> {
+    observer: &'a mut Observer,
+    session: &'a Path,
+    silent: Vec<u32>,
+    /// What could not be read, in sentences.
+    pub(crate) missing: Vec<String>,
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn new(observer: &'a mut Observer, session: &'a Path) -> Self {
+        Self { observer, session, silent: Vec::new(), missing: Vec::new() }
+    }
+
+    /// None: it is not to be had.
+    pub(crate) fn read(&mut self, place: TextPlace) -> Option<String> {
+        let node = place.node;
+        if self.silent.contains(&node) {
+            return None;
+        }
+        let mut files = NodeFiles::new(self.observer, self.session, node);
+        texts::read(&mut files, place).unwrap_or_else(|error| {
+            if is_silence(&error) {
+                self.silent.push(node);
+                self.missing.push(format!("tracebacks of node {node} cannot be read: {error}"));
+            }
+            None
+        })
+    }
+}
+
+/// Whether the node itself does not answer: else it may be that one file alone.
+fn is_silence(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+    matches!(error, Some(Error::NoAnswer(_) | Error::NodeGone { .. } | Error::Connection { .. }))
 }
 
 impl Session {
     /// What happened to every task of every node, as of now. What nodes that left had not told
-    /// before is not in it.
+    /// before is not in it; of nodes that do not answer, [`Session::missing`] speaks.
     pub fn history(&mut self) -> Result<&History> {
-        self.update_history()?;
+        self.missing = self.update_history()?;
         Ok(&self.history)
     }
 
@@ -126,7 +155,7 @@ impl Session {
 
     /// A text that the history names: a traceback, or what a user said of a span.
     pub fn text(&mut self, place: TextPlace) -> Option<String> {
-        read_text(&mut self.observer, &self.dir, place)
+        Texts::new(&mut self.observer, &self.dir).read(place)
     }
 
     /// The history as it was last read.
@@ -136,11 +165,34 @@ impl Session {
 
     /// Writes everything that ran as a Chrome trace. What is missing, in sentences.
     pub fn write_trace(&mut self, out: impl io::Write) -> Result<Vec<String>> {
-        let notes = self.update_history()?;
+        let mut notes = self.update_history()?;
         let Self { observer, dir, history, .. } = self;
-        let text = |place: TextPlace| read_text(observer, dir, place);
+        let mut texts = Texts::new(observer, dir);
         let failed = |error| Error::File(format!("the trace cannot be written: {error}"));
-        trace::write(history, text, out).map_err(failed)?;
+        trace::write(history, |place| texts.read(place), out).map_err(failed)?;
+        notes.extend(texts.missing);
         Ok(notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fake_node::{FakeNode, connected};
+
+    #[test]
+    fn a_silent_node_is_asked_for_one_text_only() {
+        let (mut observer, node) = connected(Duration::from_millis(50));
+        let node = FakeNode::start(node, |_, _| None);
+        let mut texts = Texts::new(&mut observer, Path::new(""));
+        for at in 0..100 {
+            assert_eq!(texts.read(TextPlace { node: 7, process: 1, at }), None);
+        }
+        assert_eq!(texts.missing.len(), 1, "{:?}", texts.missing);
+        assert!(texts.missing[0].contains("node 7"));
+        drop(observer);
+        assert_eq!(node.asked(), 1);
     }
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use oxiray_sys::packet;
+
 use crate::error::{Error, Result};
 use crate::session::Session;
 
@@ -39,6 +41,12 @@ pub fn running(base: &Path) -> Vec<Session> {
     found
 }
 
+/// Whether something listens in a session's directory. Unlike [`Session::open`] this does not wait
+/// for a word of it, which one that hangs never says.
+pub fn listens(session: &Path) -> bool {
+    packet::connect_to(&session.join("node.sock")).is_ok()
+}
+
 /// The session that is meant by an address: the directory of one, its name, or where the head of
 /// a cluster is reached; the newest if there is none, or it is `auto`.
 pub fn session(address: Option<&str>) -> Result<Session> {
@@ -56,4 +64,23 @@ pub fn session(address: Option<&str>) -> Result<Session> {
     }
     let meant = running(&base).into_iter().find(|session| session.control() == Some(address));
     meant.ok_or_else(|| Error::NoSuchSession(address.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_hangs_listens_and_one_that_ended_does_not() {
+        let base = std::env::temp_dir().join(format!("oxiray-find-{}", std::process::id()));
+        let session = base.join("session_1");
+        fs::create_dir_all(&session).expect("a folder");
+        assert!(!listens(&session));
+        let socket = packet::listen_at(&session.join("node.sock")).expect("a socket");
+        assert!(listens(&session), "though nobody takes the connection");
+        drop(socket);
+        assert!(!listens(&session), "though its file is there");
+        assert_eq!(sessions(&base), [session]);
+        fs::remove_dir_all(base).expect("it is ours");
+    }
 }

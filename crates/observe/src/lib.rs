@@ -18,6 +18,8 @@
 
 pub mod error;
 mod events;
+#[cfg(test)]
+mod fake_node;
 pub mod find;
 pub mod logs;
 mod machine;

@@ -95,9 +95,18 @@ impl Session {
         offset: i64,
         most: u32,
     ) -> Result<LogPart> {
-        let nodes = self.members()?;
-        let (number, _) = self.node_number(&nodes, node_id)?;
-        self.read(number, &format!("logs/{file}"), offset, most)
+        let number = match &self.last_node {
+            Some((known, number)) if known == node_id => *number,
+            _ => {
+                let nodes = self.members()?;
+                self.node_number(&nodes, node_id)?.0
+            }
+        };
+        let read = self.read(number, &format!("logs/{file}"), offset, most);
+        // Who reads on asks for the same again, some times a second. A node that could not be
+        // read may have left: then the list of nodes says so.
+        self.last_node = read.is_ok().then(|| (node_id.to_owned(), number));
+        read
     }
 
     /// The id of the node and the name of the file that are wanted; none: nothing says which.
@@ -207,7 +216,41 @@ fn pid_of(file: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use oxiray_wire::cluster::NodeInfo;
+    use oxiray_wire::control::{FilePart, Listing, from_node, to_node};
+
     use super::*;
+    use crate::fake_node::{FakeNode, connected, session};
+
+    #[test]
+    fn who_reads_on_does_not_ask_for_the_nodes_again() {
+        let (observer, node) = connected(Duration::from_secs(30));
+        let node = FakeNode::start(node, |_, question| match question {
+            to_node::Body::Query(query) => {
+                let nodes = vec![NodeInfo { number: 3, id: vec![0xab; 28], ..NodeInfo::default() }];
+                let request = query.request;
+                Some(from_node::Body::Listing(Listing { request, nodes, ..Listing::default() }))
+            }
+            to_node::Body::ReadFile(wanted) => {
+                assert_eq!((wanted.node, wanted.path.as_str()), (3, "logs/worker-1.out"));
+                let (request, offset) = (wanted.request, wanted.offset);
+                let refused = if offset == 8 { "it is gone".into() } else { String::new() };
+                let part = FilePart { request, offset, refused, ..FilePart::default() };
+                Some(from_node::Body::FilePart(part))
+            }
+            _ => None,
+        });
+        let mut session = session(observer);
+        let mut read = |offset| session.read_log("abab", "worker-1.out", offset, 1);
+        (0..8).for_each(|offset| assert_eq!(read(offset).unwrap().offset, offset as u64));
+        assert!(read(8).is_err());
+        assert!(read(0).is_ok());
+        drop(session);
+        let (pieces, lists) = (8 + 1 + 1, 1 + 1);
+        assert_eq!(node.asked(), pieces + lists, "again only after a failure");
+    }
 
     #[test]
     fn files_of_workers_say_whose_they_are() {

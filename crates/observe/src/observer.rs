@@ -36,6 +36,7 @@ pub(crate) struct Observer {
     socket: OwnedFd,
     last_request: u64,
     buffer: Vec<u8>,
+    patience: Duration,
     pub(crate) registered: Registered,
 }
 
@@ -48,12 +49,13 @@ impl Observer {
             socket,
             last_request: 0,
             buffer: vec![0; 256 * 1024],
+            patience: PATIENCE,
             registered: Registered::default(),
         };
         let mut register = Register { version: oxiray_wire::VERSION, ..Register::default() };
         register.set_kind(ProcessKind::Observer);
         this.send(to_node::Body::Register(register))?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + this.patience;
         loop {
             match this.receive(until)? {
                 Some(Body::Registered(registered)) => {
@@ -64,6 +66,13 @@ impl Observer {
                 None => return Err(Error::NoAnswer("the node service".into())),
             }
         }
+    }
+
+    /// Over a socket whose other end a test has.
+    #[cfg(test)]
+    pub(crate) fn over(socket: OwnedFd, patience: Duration) -> Self {
+        let (session, registered) = (PathBuf::new(), Registered::default());
+        Self { session, socket, last_request: 0, buffer: vec![0; 256 * 1024], patience, registered }
     }
 
     /// Number of the node that is asked.
@@ -118,13 +127,14 @@ impl Observer {
         let nodes: Vec<u32> = questions.iter().map(|question| question.node).collect();
         let mut under_way: Vec<usize> = Vec::new();
         let mut to_send = questions.into_iter().enumerate();
-        let mut until = Instant::now() + PATIENCE;
+        let mut until = Instant::now() + self.patience;
         loop {
             while under_way.len() < MOST_UNDER_WAY
                 && let Some((at, question)) = to_send.next()
             {
                 self.send(numbered(question, first + at as u64))?;
                 under_way.push(at);
+                until = Instant::now() + self.patience;
             }
             if under_way.is_empty() {
                 return Ok(failures);
@@ -154,7 +164,7 @@ impl Observer {
             let at = request_of(&body).and_then(|request| request.checked_sub(first));
             let place = under_way.iter().position(|&other| Some(other as u64) == at);
             if let Some(place) = place {
-                until = Instant::now() + PATIENCE;
+                until = Instant::now() + self.patience;
                 let at = under_way[place];
                 if take(at, body) {
                     under_way.swap_remove(place);
@@ -234,5 +244,35 @@ fn request_of(body: &Body) -> Option<u64> {
         Body::Listing(listing) => Some(listing.request),
         Body::FilePart(part) => Some(part.request),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_node::{FakeNode, connected};
+
+    #[test]
+    fn what_is_asked_after_others_went_unanswered_has_time_as_well() {
+        let patience = Duration::from_secs(2);
+        let (mut observer, node) = connected(patience);
+        let node = FakeNode::start(node, move |asked, question| {
+            if asked < MOST_UNDER_WAY {
+                return None;
+            }
+            // Far longer than no time, far shorter than the patience.
+            std::thread::sleep(patience / 20);
+            let to_node::Body::ReadFile(wanted) = question else {
+                return None;
+            };
+            Some(Body::FilePart(FilePart { request: wanted.request, ..FilePart::default() }))
+        });
+        let question = |node| Question { node, body: to_node::Body::ReadFile(ReadFile::default()) };
+        let questions = (0..=MOST_UNDER_WAY as u32).map(question).collect();
+        let failures = observer.ask(questions, |_, _| true).expect("it is connected");
+        drop(observer);
+        assert_eq!(node.asked(), MOST_UNDER_WAY + 1);
+        assert!(failures[..MOST_UNDER_WAY].iter().all(Option::is_some));
+        assert!(failures[MOST_UNDER_WAY].is_none());
     }
 }

@@ -28,8 +28,11 @@ const FEW_NODES: usize = 64;
 pub struct Session {
     pub(crate) dir: PathBuf,
     pub(crate) observer: Observer,
-    machines: Machines,
+    pub(crate) machines: Machines,
     pub(crate) history: History,
+    pub(crate) missing: Vec<String>,
+    /// The node whose files were read last: what it was called, and its number.
+    pub(crate) last_node: Option<(String, u32)>,
 }
 
 impl Session {
@@ -45,7 +48,8 @@ impl Session {
         }
         let observer = Observer::connect(dir)?;
         let (machines, history) = (Machines::default(), History::new());
-        Ok(Self { dir: dir.to_owned(), observer, machines, history })
+        let (dir, missing, last_node) = (dir.to_owned(), Vec::new(), None);
+        Ok(Self { dir, observer, machines, history, missing, last_node })
     }
 
     /// Its directory: of the node that is asked.
@@ -63,9 +67,10 @@ impl Session {
         hex(&self.observer.registered.node)
     }
 
-    /// Number of the node that is asked: its processes are on this machine.
-    pub fn node_number_here(&self) -> u32 {
-        self.observer.node()
+    /// What is missing from what [`Self::get`], [`Self::summary`], [`Self::history`] or
+    /// [`Self::why`] gave last, in sentences: some nodes may not have answered.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
     }
 
     /// The rows of a resource that meet a query.
@@ -111,7 +116,8 @@ impl Session {
             return self.get_task(&id);
         }
         let column = resource.id_column();
-        let (rows, _) = self.rows(resource, true)?;
+        let (rows, missing) = self.rows(resource, true)?;
+        self.missing = missing;
         let mut found: Vec<Value> = rows
             .into_iter()
             .filter(|row| row[column].as_str().is_some_and(|text| text.starts_with(&id)))
@@ -135,7 +141,8 @@ impl Session {
         if resource == Resource::Tasks {
             return self.summarise_tasks();
         }
-        let (rows, _) = self.rows(resource, false)?;
+        let (rows, missing) = self.rows(resource, false)?;
+        self.missing = missing;
         Ok(match resource {
             Resource::Tasks => Value::Null,
             Resource::Actors => summarise(&rows, "class_name", None, "state"),
@@ -155,9 +162,10 @@ impl Session {
     pub fn why(&mut self, task: &str) -> Result<Vec<TaskReason>> {
         let nodes = self.members()?;
         let about = task.to_owned();
-        let (mut reasons, mut notes) = (Vec::new(), Vec::new());
+        let (mut reasons, mut missing) = (Vec::new(), Vec::new());
         let question = Asked { about, ..topic(Topic::Tasks) };
-        self.ask_nodes(&nodes, &question, &mut notes, |_, body| match body {
+        let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
+        self.ask_nodes(&numbers, &question, &mut missing, |_, body| match body {
             Body::TaskReport(report) => {
                 let done = report.process == 0;
                 reasons.extend(report.tasks);
@@ -165,6 +173,7 @@ impl Session {
             }
             _ => false,
         })?;
+        self.missing = missing;
         Ok(reasons)
     }
 
@@ -174,10 +183,9 @@ impl Session {
         format!("{} ({id}) {}.", reason.name, reason.text)
     }
 
-    /// What every process holds; and what is missing, in sentences.
-    pub fn held_objects(&mut self) -> Result<(Vec<Held>, Vec<String>)> {
-        let nodes = self.members()?;
-        self.held(&nodes)
+    /// What every process of the node that is asked holds; and what is missing, in sentences.
+    pub fn held_here(&mut self) -> Result<(Vec<Held>, Vec<String>)> {
+        self.held(&[self.observer.node()])
     }
 
     /// The node that is asked, as a whole.
@@ -241,7 +249,8 @@ impl Session {
             }
             Resource::Workers => self.worker_rows(&known, &mut notes)?,
             Resource::Objects => {
-                let (held, missing) = self.held(&known)?;
+                let numbers: Vec<u32> = known.alive().map(|node| node.number).collect();
+                let (held, missing) = self.held(&numbers)?;
                 notes = missing;
                 held.iter().map(|held| objects::row(held, &known)).collect()
             }
@@ -322,7 +331,7 @@ impl Session {
         Ok(rows)
     }
 
-    fn held(&mut self, nodes: &Nodes) -> Result<(Vec<Held>, Vec<String>)> {
+    fn held(&mut self, nodes: &[u32]) -> Result<(Vec<Held>, Vec<String>)> {
         let (mut held, mut notes) = (Vec::new(), Vec::new());
         self.ask_nodes(nodes, &topic(Topic::Objects), &mut notes, |node, body| {
             let Body::ObjectReport(report) = body else {
@@ -342,19 +351,18 @@ impl Session {
         Ok((held, notes))
     }
 
-    /// Asks every node the same. Those that do not answer are noted.
+    /// Asks these nodes the same. Those that do not answer are noted.
     fn ask_nodes(
         &mut self,
-        nodes: &Nodes,
+        nodes: &[u32],
         query: &Asked,
         notes: &mut Vec<String>,
         mut take: impl FnMut(u32, Body) -> bool,
     ) -> Result<()> {
-        let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
         let question =
             |node: &u32| Question { node: *node, body: to_node::Body::Query(query.clone()) };
-        let questions = numbers.iter().map(question).collect();
-        let failures = self.observer.ask(questions, |at, body| take(numbers[at], body))?;
+        let questions = nodes.iter().map(question).collect();
+        let failures = self.observer.ask(questions, |at, body| take(nodes[at], body))?;
         notes.extend(failures.into_iter().flatten().map(|error| error.to_string()));
         Ok(())
     }

@@ -5,7 +5,7 @@ use oxiray_ids::TaskId;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::events::read_text;
+use crate::events::Texts;
 use crate::query::{Page, Query, total};
 use crate::resource::Resource;
 use crate::rows::tasks::{add_detail, kind, row, value};
@@ -16,8 +16,9 @@ impl Session {
     /// otherwise. The page has no rows: a million at once are gigabytes.
     pub(crate) fn each_task(&mut self, query: &Query, mut give: impl FnMut(Value)) -> Result<Page> {
         let nodes = self.members()?;
-        let notes = self.update_history()?;
+        let mut notes = self.update_history()?;
         let Self { observer, dir, history, .. } = self;
+        let mut texts = Texts::new(observer, dir);
         let mut found: Vec<Task<'_>> = history
             .tasks()
             .filter(|task| query.admits(Resource::Tasks, |column| value(task, column, &nodes)))
@@ -30,11 +31,12 @@ impl Session {
             let mut row = row(&task, &nodes);
             if query.detail {
                 add_detail(&mut row, &task);
-                row["error_message"] =
-                    failure_place(&task).and_then(|place| read_text(observer, dir, place)).into();
+                let place = failure_place(&task);
+                row["error_message"] = place.and_then(|place| texts.read(place)).into();
             }
             give(row);
         }
+        notes.extend(texts.missing);
         Ok(Page { total: history.len(), filtered, rows: Vec::new(), notes })
     }
 
@@ -42,7 +44,7 @@ impl Session {
     /// returns.
     pub(crate) fn get_task(&mut self, id: &str) -> Result<Option<Value>> {
         let nodes = self.members()?;
-        self.update_history()?;
+        let mut missing = self.update_history()?;
         let exact = TaskId::from_hex(id).or_else(|| TaskId::from_hex(id.get(..2 * TaskId::LEN)?));
         let found = match exact {
             Some(exact) => self.history.get(exact),
@@ -58,6 +60,7 @@ impl Session {
             }
         };
         let Some(task) = found else {
+            self.missing = missing;
             return Ok(None);
         };
         let mut row = row(&task, &nodes);
@@ -67,13 +70,17 @@ impl Session {
         if waits {
             let reasons = self.why(&id.to_string())?;
             row["why"] = reasons.first().map(Self::reason_sentence).into();
+            missing.append(&mut self.missing);
+            missing.sort();
+            missing.dedup();
         }
+        self.missing = missing;
         Ok(Some(row))
     }
 
     /// Tasks by name, and how many are how far.
     pub(crate) fn summarise_tasks(&mut self) -> Result<Value> {
-        self.update_history()?;
+        self.missing = self.update_history()?;
         let rows: Vec<Value> = self
             .history
             .summary()

@@ -74,15 +74,27 @@ impl Observer {
         Ok((page.total, page.filtered, rows, page.notes))
     }
 
-    fn get(&self, py: Python<'_>, resource: &str, id: &str) -> PyResult<Option<String>> {
+    /// The row, if there is one; what is missing.
+    fn get(
+        &self,
+        py: Python<'_>,
+        resource: &str,
+        id: &str,
+    ) -> PyResult<(Option<String>, Vec<String>)> {
         let resource: Resource = resource.parse().map_err(raised)?;
-        let row = self.ask(py, |session| session.get(resource, id))?;
-        Ok(row.map(|row| row.to_string()))
+        self.ask(py, |session| {
+            let row = session.get(resource, id)?.map(|row| row.to_string());
+            Ok((row, session.missing().to_vec()))
+        })
     }
 
-    fn summary(&self, py: Python<'_>, resource: &str) -> PyResult<String> {
+    /// The summary; what is missing.
+    fn summary(&self, py: Python<'_>, resource: &str) -> PyResult<(String, Vec<String>)> {
         let resource: Resource = resource.parse().map_err(raised)?;
-        self.ask(py, |session| session.summary(resource)).map(|summary| summary.to_string())
+        self.ask(py, |session| {
+            let summary = session.summary(resource)?.to_string();
+            Ok((summary, session.missing().to_vec()))
+        })
     }
 
     #[pyo3(signature = (node_id=None))]

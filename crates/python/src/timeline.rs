@@ -48,10 +48,17 @@ type Rectangle = (u64, u64, u32, u32, bool);
 /// A process, and what it ran.
 type RowTuple = (String, Vec<Rectangle>);
 
-/// What processes ran, as many rectangles a row as `width`: names, and each process with its own.
+/// What processes ran, as many rectangles a row as `width`: names, each process with its own, and
+/// what is missing, in sentences.
 #[pyfunction]
-pub(crate) fn timeline_view(py: Python<'_>, width: u32) -> PyResult<(Vec<String>, Vec<RowTuple>)> {
-    observe(py, |mut session| Ok(shown(session.history()?, width)))
+pub(crate) fn timeline_view(
+    py: Python<'_>,
+    width: u32,
+) -> PyResult<(Vec<String>, Vec<RowTuple>, Vec<String>)> {
+    observe(py, |mut session| {
+        let (names, rows) = shown(session.history()?, width);
+        Ok((names, rows, session.missing().to_vec()))
+    })
 }
 
 fn shown(history: &History, width: u32) -> (Vec<String>, Vec<RowTuple>) {

@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from .. import _native
-from .._timeline import timeline
+from .._timeline import timeline, warn
 
 # Rectangles a row in a notebook: more than any screen has, and still a small page.
 _WIDTH = 4000
@@ -46,4 +46,6 @@ def _show() -> None:
 
     if not _native.is_running():
         raise RuntimeError("There is no session to show a timeline of: call init() first")
-    display(HTML(page(*_native.timeline_view(_WIDTH))))
+    names, rows, missing = _native.timeline_view(_WIDTH)
+    warn(missing)
+    display(HTML(page(names, rows)))

@@ -6,7 +6,7 @@ use clap::Args;
 use oxiray_observe::{Resource, Result};
 
 use super::show::{Format, one};
-use super::{Which, print};
+use super::{Which, print, tell};
 use crate::exit::fail;
 
 /// What to show.
@@ -40,7 +40,9 @@ pub fn run(options: &Options) -> ExitCode {
 
 fn get(options: &Options) -> Result<bool> {
     let resource: Resource = options.resource.parse()?;
-    let row = options.which.open()?.get(resource, &options.id)?;
+    let mut session = options.which.open()?;
+    let row = session.get(resource, &options.id)?;
+    tell(session.missing());
     if let Some(row) = &row {
         print(&one(resource, row, options.format));
     }

@@ -29,7 +29,7 @@ pub struct Options {
     /// Of this node: its id, or the beginning of it, or its address.
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
-    /// What the worker printed that ran this task.
+    /// What the worker printed that ran this task, its other tasks included.
     #[arg(long, value_name = "ID")]
     task_id: Option<String>,
     /// What the worker printed that is, or was, this actor.
@@ -61,7 +61,15 @@ pub fn run(options: &Options) -> ExitCode {
     };
     let done = match session.find_log(&wanted) {
         Ok(None) => list(&mut session, options.node_id.as_deref()),
-        Ok(Some((node, file))) => show(&mut session, &node, &file, options),
+        Ok(Some((node, file))) => {
+            if options.task_id.is_some() {
+                tell(&[format!(
+                    "{file} has all that the worker of this task printed: which task printed what \
+                     of it is not recorded"
+                )]);
+            }
+            show(&mut session, &node, &file, options)
+        }
         Err(error) => Err(error),
     };
     match done {

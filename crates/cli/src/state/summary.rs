@@ -6,7 +6,7 @@ use clap::Args;
 use oxiray_observe::{Resource, Result};
 
 use super::show::{Format, groups};
-use super::{Which, print};
+use super::{Which, print, tell};
 use crate::exit::fail;
 
 /// What to count.
@@ -25,7 +25,10 @@ pub struct Options {
 pub fn run(options: &Options) -> ExitCode {
     let summary = || -> Result<String> {
         let resource: Resource = options.resource.parse()?;
-        Ok(groups(&options.which.open()?.summary(resource)?, options.format))
+        let mut session = options.which.open()?;
+        let summary = session.summary(resource)?;
+        tell(session.missing());
+        Ok(groups(&summary, options.format))
     };
     match summary() {
         Ok(text) => {

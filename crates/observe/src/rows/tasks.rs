@@ -35,7 +35,7 @@ pub(crate) fn value(task: &Task<'_>, column: &str, nodes: &Nodes) -> Value {
         "parent_task_id" => task.parent().map_or(Value::Null, |parent| hex(&parent.0).into()),
         "node_id" => worker.map_or(Value::Null, |worker| nodes.id(worker.node)),
         "worker_id" => worker.map_or(Value::Null, |worker| nodes.worker_id(worker.id)),
-        "worker_pid" => worker.filter(|worker| worker.pid != 0).map(|worker| worker.pid).into(),
+        "worker_pid" => pid(&newest).into(),
         "error_type" => failed(&newest).map(|failure| failure.error_type()).into(),
         "creation_time_ms" => ms(task.submitted_ns()),
         "start_time_ms" => ms(newest.start_ns()),
@@ -46,6 +46,11 @@ pub(crate) fn value(task: &Task<'_>, column: &str, nodes: &Nodes) -> Value {
         }
         _ => Value::Null,
     }
+}
+
+/// The process that an attempt runs in, or ran in; until it begins, that is not known.
+fn pid(attempt: &Attempt<'_>) -> Option<u32> {
+    attempt.worker().map(|worker| worker.pid).filter(|pid| *pid != 0)
 }
 
 /// Why an attempt failed: one that is tried again has not.
@@ -72,9 +77,9 @@ pub(crate) fn add_detail(row: &mut Value, task: &Task<'_>) {
     row["feeds"] = ids(task.feeds());
     row["events"] = events(task, &newest);
     row["attempts"] = task.attempts().map(|attempt| tried(&attempt)).collect();
-    row["task_log_info"] = newest.worker().filter(|worker| worker.pid != 0).map_or(
+    row["task_log_info"] = pid(&newest).map_or(
         Value::Null,
-        |worker| json!({ "file": format!("worker-{}.out", worker.pid), "start": null, "end": null }),
+        |pid| json!({ "file": format!("worker-{pid}.out"), "start": null, "end": null }),
     );
     row["error_message"] = Value::Null;
     row["why"] = Value::Null;
@@ -100,9 +105,41 @@ fn tried(attempt: &Attempt<'_>) -> Value {
     json!({
         "attempt_number": attempt.number(),
         "state": attempt.state().as_str(),
-        "worker_pid": attempt.worker().map(|worker| worker.pid),
+        "worker_pid": pid(attempt),
         "start_time_ms": ms(attempt.start_ns()),
         "end_time_ms": ms(attempt.end_ns()),
         "error_type": failed(attempt).map(|failure| failure.error_type()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use oxiray_events::{EventLog, History, LocalFiles, Role};
+    use oxiray_ids::{ActorId, JobId, ProcessId, TaskId};
+
+    use super::*;
+
+    #[test]
+    fn an_attempt_that_has_not_begun_is_of_no_process() {
+        let dir = std::env::temp_dir().join(format!("oxiray-rows-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a folder");
+        let driver = ProcessId::new(0, 1);
+        let id = TaskId::new(ActorId::home(JobId([1, 0, 0, 0]), driver), driver, 1);
+        let mut log = EventLog::new(&dir, driver, Role::Driver);
+        log.submitted(id, TaskKind::Function, &Arc::from("work"), false, std::iter::empty());
+        log.sent(id, 0, ProcessId::new(0, 2));
+        let mut history = History::new();
+        let read = history.update(0, &mut LocalFiles::of_session(&dir));
+        std::fs::remove_dir_all(&dir).expect("it is ours");
+        read.expect("it can be read");
+        let task = history.get(id).expect("it is known");
+        let mut row = row(&task, &Nodes::new(Vec::new()));
+        add_detail(&mut row, &task);
+        assert_eq!(row["state"], "SUBMITTED_TO_WORKER");
+        assert_eq!(row["worker_pid"], Value::Null);
+        assert_eq!(row["attempts"][0]["worker_pid"], Value::Null);
+        assert_eq!(row["task_log_info"], Value::Null);
+    }
 }

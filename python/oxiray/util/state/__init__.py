@@ -5,19 +5,25 @@ The functions are Ray's. Unlike Ray's they are not limited to 10,000 rows, and n
 
 from __future__ import annotations
 
+from ._client import StateApiClient
 from ._get import (
     get_actor,
     get_job,
     get_node,
     get_object,
+    get_objects,
+    get_placement_group,
     get_task,
     get_worker,
 )
 from ._list import (
     list_actors,
+    list_cluster_events,
     list_jobs,
     list_nodes,
     list_objects,
+    list_placement_groups,
+    list_runtime_envs,
     list_tasks,
     list_workers,
 )
@@ -32,6 +38,7 @@ __all__ = [
     "NodeState",
     "ObjectState",
     "RayStateApiException",
+    "StateApiClient",
     "TaskState",
     "WorkerState",
     "get_actor",
@@ -39,13 +46,18 @@ __all__ = [
     "get_log",
     "get_node",
     "get_object",
+    "get_objects",
+    "get_placement_group",
     "get_task",
     "get_worker",
     "list_actors",
+    "list_cluster_events",
     "list_jobs",
     "list_logs",
     "list_nodes",
     "list_objects",
+    "list_placement_groups",
+    "list_runtime_envs",
     "list_tasks",
     "list_workers",
     "summarize_actors",

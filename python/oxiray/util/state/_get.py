@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from ._observer import ask
+from ._list import list_objects
+from ._observer import ask, miss
 from ._rows import (
     KINDS,
     ActorState,
@@ -23,7 +24,8 @@ _TIMEOUT_S = 30
 def _one(resource: str, name: Any, address: str | None) -> Row | None:
     # Ids of the API's own classes, and references, say theirs.
     text = name.hex() if hasattr(name, "hex") else str(name)
-    found = ask(address, lambda observer: observer.get(resource, text))
+    found, missing = ask(address, lambda observer: observer.get(resource, text))
+    miss(missing, raise_on_missing_output=False)
     return None if found is None else KINDS[resource](json.loads(found))
 
 
@@ -41,14 +43,28 @@ def get_actor(
     return cast("ActorState | None", _one("actors", id, address))
 
 
-def get_object(
+def get_objects(
     id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
 ) -> list[ObjectState]:
     """An object, as each process holds it; whom it belongs to comes first."""
-    from ._list import list_objects
-
     text = id.hex() if hasattr(id, "hex") else str(id)
-    return list_objects(address, [("object_id", "=", text)], limit=None, detail=True)
+    return list_objects(
+        address,
+        [("object_id", "=", text)],
+        limit=None,
+        detail=True,
+        raise_on_missing_output=False,
+    )
+
+
+get_object = get_objects  # by the name that the others have
+
+
+def get_placement_group(
+    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+) -> Row | None:
+    """Nothing: there are no placement groups here."""
+    return None
 
 
 def get_node(

@@ -142,3 +142,45 @@ def list_jobs(
     """Programs, those that ended lately included."""
     found = rows("jobs", address, filters, limit, detail, raise_on_missing_output, _explain)
     return cast("list[JobState]", found)
+
+
+# What Ray has and Oxiray has not: programs that look for it find none.
+
+
+def list_placement_groups(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[Row]:
+    """Nothing: there are no placement groups here."""
+    return []
+
+
+def list_runtime_envs(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[Row]:
+    """Nothing: there are no runtime environments here."""
+    return []
+
+
+def list_cluster_events(
+    address: str | None = None,
+    filters: Filters | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    timeout: int = _TIMEOUT_S,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[dict[str, Any]]:
+    """Nothing: what happens to nodes and jobs is in their rows, and in the logs."""
+    return []

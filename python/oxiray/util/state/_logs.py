@@ -55,7 +55,8 @@ def get_log(
     _interval: float | None = None,
 ) -> Generator[str, None, None]:
     """The text of a log, in pieces: all of it, or its last `tail` lines; with `follow` also what
-    comes later. Which one is said by its name, or by the actor, task or process that wrote it."""
+    comes later. Which one is said by its name, or by the actor, task or process that wrote it. Of a
+    task it is all that its worker printed: which task printed what of it is not recorded."""
     if suffix not in ("out", "err"):
         raise ValueError(f'suffix must be "out" or "err", not {suffix!r}')
     # Now, not when the first piece is asked for.
@@ -96,6 +97,7 @@ def _pieces(
         data, size = ask(address, functools.partial(_read, node, file, offset))
         if size < offset:
             offset = 0  # it was begun anew
+            decoder.reset()
         elif data:
             offset += len(data)
             if text := decoder.decode(data):

@@ -1,8 +1,14 @@
-"""The connection by which a session is looked at: one for each session, kept while it lasts."""
+"""The connections by which sessions are looked at, kept while they are used.
+
+A connection remembers what it has read of tasks, so that the next question reads only what is new.
+That may be much: a few are kept, and none for long after its last question.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,8 +18,66 @@ from .exception import RayStateApiException
 
 T = TypeVar("T")
 
-# By process and session: a child must not speak over its parent's socket.
-_known: dict[tuple[int, str | None, str | None], _native.Observer] = {}
+_MOST = 4
+_KEPT_S = 60.0
+
+# Process and session: a child must not speak over its parent's socket.
+_Key = tuple[int, str | None, str | None]
+
+
+class _Kept:
+    """Connections, the one used last at the end; each with when that was."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: dict[_Key, tuple[_native.Observer, float]] = {}
+        self._timer: threading.Timer | None = None
+
+    def take(self, key: _Key) -> _native.Observer | None:
+        with self._lock:
+            used = self._used.get(key)
+        return None if used is None else used[0]
+
+    def put(self, key: _Key, observer: _native.Observer) -> None:
+        with self._lock:
+            self._used.pop(key, None)
+            self._used[key] = observer, time.monotonic()
+            for other in list(self._used)[:-_MOST]:
+                del self._used[other]
+            if self._timer is None:
+                self._look_again(_KEPT_S)
+
+    def forget(self, key: _Key) -> None:
+        with self._lock:
+            self._used.pop(key, None)
+
+    def forget_idle(self, now: float) -> None:
+        """Drops what was not used of late; goes on looking while anything is left."""
+        with self._lock:
+            idle = [key for key, (_, used) in self._used.items() if now - used >= _KEPT_S]
+            for key in idle:
+                del self._used[key]
+            self._timer = None
+            if self._used:
+                oldest = min(used for _, used in self._used.values())
+                self._look_again(oldest + _KEPT_S - now)
+
+    def _look_again(self, after: float) -> None:
+        self._timer = threading.Timer(after, lambda: self.forget_idle(time.monotonic()))
+        self._timer.daemon = True
+        self._timer.start()
+
+
+_kept = _Kept()
+
+
+def _begin_anew() -> None:
+    global _kept
+    _kept = _Kept()
+
+
+# A child has neither its parent's thread, nor a lock that nobody holds.
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def ask(address: str | None, question: Callable[[_native.Observer], T]) -> T:
@@ -23,17 +87,18 @@ def ask(address: str | None, question: Callable[[_native.Observer], T]) -> T:
     if address in (None, "auto") and _native.is_running():
         directory, address = _native.context()["session_dir"], None
     key = (os.getpid(), directory, address)
-    observer = _known.get(key)
+    observer = _kept.take(key)
     try:
         if observer is not None:
             try:
-                return question(observer)
+                answer = question(observer)
+                _kept.put(key, observer)
+                return answer
             except ConnectionError:
                 # The session ended; another may have begun.
-                _known.pop(key, None)
-        _known.clear()
+                _kept.forget(key)
         observer = _native.Observer(directory, address)
-        _known[key] = observer
+        _kept.put(key, observer)
         return question(observer)
     except (ConnectionError, ValueError):
         raise

@@ -7,14 +7,21 @@ from collections import Counter
 from typing import Any
 
 from ._list import rows
-from ._observer import ask
+from ._observer import ask, miss
 
 _TIMEOUT_S = 30
 
 
-def _groups(resource: str, address: str | None) -> list[dict[str, Any]]:
-    found: dict[str, Any] = json.loads(ask(address, lambda observer: observer.summary(resource)))
-    groups: list[dict[str, Any]] = found["rows"]
+# Ray keeps room for a summary of each node, and gives one of all.
+_OF_ALL = "cluster"
+
+
+def _groups(
+    resource: str, address: str | None, raise_on_missing_output: bool
+) -> list[dict[str, Any]]:
+    text, missing = ask(address, lambda observer: observer.summary(resource))
+    miss(missing, raise_on_missing_output)
+    groups: list[dict[str, Any]] = json.loads(text)["rows"]
     return groups
 
 
@@ -27,19 +34,20 @@ def summarize_tasks(
     """Tasks by the name of their function."""
     summary: dict[str, Any] = {}
     kinds: Counter[str] = Counter()
-    for group in _groups("tasks", address):
+    for group in _groups("tasks", address, raise_on_missing_output):
         name, kind, states = group["name"], group["type"], group["states"]
         # A function may be called like a method.
         key = name if name not in summary else f"{name} ({kind})"
         summary[key] = {"func_or_class_name": name, "type": kind, "state_counts": states}
         kinds[kind] += sum(states.values())
-    return {
+    whole = {
         "summary": summary,
         "total_tasks": kinds["NORMAL_TASK"],
         "total_actor_tasks": kinds["ACTOR_TASK"],
         "total_actor_scheduled": kinds["ACTOR_CREATION_TASK"],
         "summary_by": "func_name",
     }
+    return {_OF_ALL: whole}
 
 
 def summarize_actors(
@@ -49,8 +57,8 @@ def summarize_actors(
     _explain: bool = False,
 ) -> dict[str, Any]:
     """Actors by the name of their class."""
-    groups = _groups("actors", address)
-    return {
+    groups = _groups("actors", address, raise_on_missing_output)
+    whole = {
         "summary": {
             group["name"]: {"class_name": group["name"], "state_counts": group["states"]}
             for group in groups
@@ -58,6 +66,7 @@ def summarize_actors(
         "total_actors": sum(sum(group["states"].values()) for group in groups),
         "summary_by": "class",
     }
+    return {_OF_ALL: whole}
 
 
 def summarize_objects(
@@ -71,13 +80,14 @@ def summarize_objects(
     sites: dict[str, list[Any]] = {}
     for row in found:
         sites.setdefault(row["call_site"] or "disabled", []).append(row)
-    return {
+    whole = {
         "summary": {site: _of_site(held) for site, held in sites.items()},
         "total_objects": len(_sizes(found)),
         "total_size_mb": sum(_sizes(found).values()) / 1e6,
         "callsite_enabled": any(row["call_site"] for row in found),
         "summary_by": "callsite",
     }
+    return {_OF_ALL: whole}
 
 
 def _sizes(held: list[Any]) -> dict[str | None, int]:
