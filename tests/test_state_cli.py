@@ -168,16 +168,6 @@ def test_logs(speaker):
     assert "no node" in oxiray("logs", "--node-id=zz", code=1)
 
 
-def test_the_log_of_a_task_is_its_workers_and_says_so(speaker):
-    ref = speaker.say.remote("of a task")
-    pid = ray.get(ref)
-    wait_until(lambda: (row := state.get_task(ref)) and row.worker_pid == pid, message="it ran")
-    command = [PROGRAM, "logs", "--task-id", state.get_task(ref).task_id, "--tail=1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "of a task\n"), done.stderr
-    assert f"worker-{pid}.out has all" in done.stderr
-
-
 def test_logs_are_followed(speaker):
     pid = ray.get(speaker.say.remote("begin"))
     wait_until(lambda: f"worker-{pid}.out" in oxiray("logs"), message="the file is listed")

@@ -1,10 +1,11 @@
 """A worker from its fork to its end: streams, seeds, then the engine's loop.
 
-What a worker prints goes through pipes that its own native side reads. A line
+What a worker prints goes through pipes that the node service reads. Lines
 
     \\x1eoxiray-name:NAME
+    \\x1eoxiray-task:ID
 
-in them says whose output follows: the running task's or actor's.
+in them say whose output follows: the running task's or actor's, and of which task or call.
 """
 
 from __future__ import annotations
@@ -17,26 +18,64 @@ from typing import NoReturn
 
 from . import _native, _session
 
-_MARK = "\x1eoxiray-name:"
+_NAME_MARK = "\x1eoxiray-name:"
+_TASK_MARK = "\x1eoxiray-task:"
 
 
 class NamedStream(io.TextIOWrapper):
     """A line-buffered text stream that marks whose output follows, when that changes."""
 
     _name = ""
+    _task = ""
     _mid_line = False
 
     def write(self, text: str, /) -> int:
-        if text:
-            name = _native.current_name()
-            if name != self._name:
-                self._name = name
-                end = "\n" if self._mid_line else ""
-                super().write(f"{end}{_MARK}{name.replace(chr(10), ' ')}\n")
-            self._mid_line = not text.endswith("\n")
-            if self._mid_line:
-                _native.line_begun()
-        return super().write(text)
+        if not text:
+            return 0
+        name, task = _native.current_printer()
+        marks = ""
+        if name != self._name:
+            self._name = name
+            end = "\n" if self._mid_line else ""
+            marks = f"{end}{_NAME_MARK}{name.replace(chr(10), ' ')}\n"
+        if task != self._task:
+            self._task = task
+            marks += f"{_TASK_MARK}{task}\n"
+        self._mid_line = not text.endswith("\n")
+        if self._mid_line or marks:
+            _native.note_printed()
+        super().write(marks + text)
+        return len(text)
+
+    def end_task(self, ends_line: bool) -> None:
+        """What comes now, as from programs that the next task starts, is not the last one's."""
+        end = ""
+        if self._mid_line and ends_line:
+            self._mid_line = False
+            end = "\n"
+        if self._task:
+            self._task = ""
+            end += f"{_TASK_MARK}\n"
+        if end:
+            super().write(end)
+
+
+_streams: list[NamedStream] = []
+
+
+def end_output(ends_line: bool = True) -> None:
+    """A task that printed has ended: all of it goes out, and nothing more is its own. A call of an
+    actor may leave a line to be continued by the next one."""
+    for stream in (sys.stdout, sys.stderr, *_streams):
+        try:
+            stream.flush()
+        except Exception:  # the user may have closed or replaced it
+            continue
+    for stream in _streams:
+        try:
+            stream.end_task(ends_line)
+        except Exception:
+            continue
 
 
 def run() -> NoReturn:
@@ -44,7 +83,7 @@ def run() -> NoReturn:
     code = 1
     try:
         out, err = _redirect(1), _redirect(2)
-        sys.stdout, sys.stderr = _stream(1), _stream(2)
+        sys.stdout, sys.stderr = _streams[:] = _stream(1), _stream(2)
         _prepare()
         _session.forget_in_children()
         _native.connect_worker(os.environ["OXIRAY_SESSION_DIR"], out, err)
@@ -54,11 +93,7 @@ def run() -> NoReturn:
 
         traceback.print_exc()
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:  # the user may have closed or replaced it
-                continue
+        end_output()
         # Not sys.exit(): exit handlers inherited from the zygote are not ours to run.
         os._exit(code)
 

@@ -167,11 +167,11 @@ def timeline_view(
 def record_span(name: str, start: int, duration: int, extra: str) -> None:
     """Nanoseconds of the monotonic clock; JSON."""
 
-def line_begun() -> None:
-    """A stream of this worker holds text without an end: it goes out with the task's end."""
+def note_printed() -> None:
+    """A stream of this worker has something to end with the task: `oxiray._child.end_output`."""
 
-def current_name() -> str:
-    """Name of the running task or actor class, for the prefix of what it prints."""
+def current_printer() -> tuple[str, str]:
+    """Name of the running task or actor class, and the id of the task, for what it prints."""
 
 class Observer:
     """The session as one who only looks sees it. Rows come as JSON."""
@@ -204,13 +204,16 @@ class Observer:
         *,
         file: str | None = None,
         node_id: str | None = None,
-        task_id: str | None = None,
         actor_id: str | None = None,
         pid: int | None = None,
         is_error: bool = False,
     ) -> tuple[str, str] | None: ...
     def log_tail(self, node_id: str, file: str, lines: int) -> int: ...
     def read_log(self, node_id: str, file: str, offset: int) -> tuple[bytes, int]: ...
+    def task_output(
+        self, task_id: str, is_error: bool, place: tuple[str, int] | None = None
+    ) -> tuple[bytes, tuple[str, int]]:
+        """What a task printed after a place; the place to go on at."""
 
 # Workers.
 def connect_worker(session_dir: str, stdout: int, stderr: int) -> None: ...

@@ -87,10 +87,8 @@ function taskIndex(id) {
 
 function taskLog(id) {
   taskIndex(id);
-  return {
-    text: "\x1b[32mINFO\x1b[0m  evaluating 32 samples\n<b>as it was printed</b>\n",
-    truncated: false,
-  };
+  const out = "\x1b[32mINFO\x1b[0m  evaluating 32 samples\n<b>as it was printed</b>\n";
+  return { out: { text: out, truncated: false }, err: { text: "", truncated: false } };
 }
 
 function findLog(node, file) {

@@ -44,7 +44,7 @@ export interface TaskDetail extends Task {
   feeds?: string[];
   events?: { state: string; created_ms: Moment }[];
   attempts?: Attempt[];
-  task_log_info?: { file: string; start: number | null; end: number | null } | null;
+  task_log_info?: { stdout_file: string; stderr_file: string } | null;
   why?: string | null;
 }
 

@@ -10,7 +10,7 @@
 //! - `io`: does what the core asks for
 //! - `connection`: a packet socket with a queue for what it cannot take yet
 //! - `zygote`: the process that workers are forked from
-//! - `output`, `lines`, `log_file`, `log_expiry`: what workers print
+//! - `output`, `lines`, `log_file`, `task_notes`, `log_expiry`: what workers print
 //! - `memory_watch`, `machine`: the machine's memory, and who uses too much
 //! - `disk`: the disk behind the object store
 //! - `files`: files that tools may read
@@ -50,6 +50,7 @@ mod session;
 mod shell;
 pub mod state;
 pub mod status;
+mod task_notes;
 mod warmer;
 pub mod why;
 mod zygote;

@@ -44,7 +44,7 @@ impl EndedLogs {
         }
     }
 
-    /// A new worker has the number of an old one, and goes on in its files: they are not old.
+    /// A new worker has the number of an old one, and goes on beside its files: they are not old.
     pub(crate) fn reuse(&mut self, pid: u32) {
         if let Some(at) = self.queue.iter().position(|ended| ended.pid == pid) {
             self.bytes -= self.queue.remove(at).map_or(0, |ended| ended.bytes);

@@ -1,11 +1,14 @@
 //! The files that one stream of a worker is kept in.
 //!
 //! `worker-7.out` is the newest part. When it is long enough it becomes
-//! `worker-7.out.1`, what that was becomes `.2`, and the last part goes.
+//! `worker-7.out.1`, what that was becomes `.2`, and the last part goes. Each has notes
+//! beside it that say which task printed what.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use crate::task_notes::{TaskNotes, Turn, beside};
 
 /// How much of what a worker prints is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,52 +56,90 @@ pub(crate) struct LogFile {
     limits: Limits,
     newest: Option<File>,
     in_newest: u64,
+    /// Bytes in all parts before the newest, those that are gone included.
+    before_newest: u64,
+    notes: TaskNotes,
 }
 
 impl LogFile {
     pub(crate) fn new(path: PathBuf, limits: Limits) -> Self {
-        Self { path, limits, newest: None, in_newest: 0 }
+        Self {
+            path,
+            limits,
+            newest: None,
+            in_newest: 0,
+            before_newest: 0,
+            notes: TaskNotes::default(),
+        }
     }
 
-    /// Adds whole lines. A log that cannot be written must not end the session: it is cut short.
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
+    /// Adds whole lines; `turns` says which tasks printed them. A log that cannot be written must
+    /// not end the session: it is cut short.
+    pub(crate) fn write(&mut self, bytes: &[u8], turns: &[Turn]) {
         if bytes.is_empty() {
             return;
         }
         let most = self.limits.part_bytes;
-        if most > 0 && self.in_newest > 0 && self.in_newest + bytes.len() as u64 > most {
+        let kept = self.in_newest + self.notes.bytes();
+        if most > 0 && self.in_newest > 0 && kept + bytes.len() as u64 > most {
             self.rotate();
         }
         if self.newest.is_none() {
-            let file = OpenOptions::new().create(true).append(true).open(&self.path);
-            // An earlier worker may have had the same number.
-            self.in_newest =
-                file.as_ref().ok().and_then(|file| file.metadata().ok()).map_or(0, |m| m.len());
-            self.newest = file.ok();
+            // An earlier worker may have had the same number: what it printed is an older part.
+            if self.path.exists() {
+                self.rotate();
+            }
+            self.newest = OpenOptions::new().create(true).append(true).open(&self.path).ok();
         }
         let Some(file) = &mut self.newest else { return };
+        self.notes.add(&self.path, self.in_newest, turns);
         self.in_newest += bytes.len() as u64;
-        let _ = file.write_all(bytes);
+        if file.write_all(bytes).is_err() {
+            // As on a full disk. Notes that follow are right again.
+            self.in_newest = file.metadata().map_or(self.in_newest, |metadata| metadata.len());
+        }
     }
 
     fn rotate(&mut self) {
         self.newest = None;
-        self.in_newest = 0;
+        self.before_newest += std::mem::take(&mut self.in_newest);
+        self.notes.begin_part(self.before_newest);
         let older = self.limits.older_parts;
         for number in (1..older).rev() {
-            let _ = fs::rename(part(&self.path, number), part(&self.path, number + 1));
+            move_part(&part(&self.path, number), &part(&self.path, number + 1));
         }
-        // If the newest cannot be moved, it goes: what is kept stays bounded.
-        if older == 0 || fs::rename(&self.path, part(&self.path, 1)).is_err() {
-            let _ = fs::remove_file(&self.path);
+        if older == 0 {
+            remove_part(&self.path);
+        } else {
+            move_part(&self.path, &part(&self.path, 1));
         }
     }
 
-    /// Every part there may be.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = PathBuf> {
+    /// Every file that there is.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let older = (1..=self.limits.older_parts).map(|number| part(&self.path, number));
-        std::iter::once(self.path.clone()).chain(older).filter(|path| path.exists())
+        let parts = std::iter::once(self.path.clone()).chain(older);
+        parts.flat_map(|part| [beside(&part), part]).filter(|path| path.exists())
     }
+}
+
+/// If it cannot be moved, it goes: what is kept stays bounded, and notes stay beside what they are of.
+fn move_part(from: &Path, to: &Path) {
+    remove_part(to);
+    let moved = fs::rename(beside(from), beside(to)).or_else(absence_is_fine);
+    if moved.is_err() || fs::rename(from, to).is_err() {
+        remove_part(from);
+        remove_part(to);
+    }
+}
+
+fn remove_part(part: &Path) {
+    let _ = fs::remove_file(part);
+    let _ = fs::remove_file(beside(part));
+}
+
+fn absence_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 fn part(path: &Path, number: u32) -> PathBuf {
@@ -112,18 +153,25 @@ mod tests {
     use super::*;
 
     fn written(test: &str, limits: Limits, lines: &[&str]) -> Vec<(String, String)> {
+        let lines: Vec<_> = lines.iter().map(|line| ("", *line)).collect();
+        written_by(test, limits, &lines)
+    }
+
+    /// Files and what is in them after some tasks printed some lines.
+    fn written_by(test: &str, limits: Limits, lines: &[(&str, &str)]) -> Vec<(String, String)> {
         let directory =
             std::env::temp_dir().join(format!("oxiray-log-file-{test}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("can be made");
         let mut file = LogFile::new(directory.join("worker-1.out"), limits);
-        for line in lines {
-            file.write(line.as_bytes());
+        for (task, line) in lines {
+            let turn = Turn { start: 0, task: (*task).to_owned() };
+            file.write(line.as_bytes(), &[turn]);
         }
         let read = |path: PathBuf| {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             (name, fs::read_to_string(path).expect("can be read"))
         };
-        let found = file.parts().map(read).collect();
+        let found = file.files().map(read).collect();
         fs::remove_dir_all(directory).expect("can be removed");
         found
     }
@@ -169,9 +217,46 @@ mod tests {
     }
 
     #[test]
+    fn notes_say_which_task_printed_what() {
+        let lines = [("", "a\n"), ("t1", "b\n"), ("t1", "c\n"), ("", "d\n"), ("t2", "e\n")];
+        let found = written_by("notes", Limits::default(), &lines);
+        let notes = part_of("worker-1.out.tasks", "0 -\n2 t1\n6 -\n8 t2\n");
+        assert_eq!(found, [notes, part_of("worker-1.out", "a\nb\nc\nd\ne\n")]);
+    }
+
+    #[test]
+    fn notes_go_on_from_part_to_part_and_go_with_them() {
+        let limits = Limits { part_bytes: 14, older_parts: 1 };
+        let lines = [("t1", "aaaa\n"), ("t1", "bbbb\n"), ("", "c\n"), ("", "dddddddd\n")];
+        let found = written_by("go_on", limits, &lines);
+        let expected = [
+            part_of("worker-1.out", "dddddddd\n"),
+            part_of("worker-1.out.1.tasks", "5 t1\n10 -\n"),
+            part_of("worker-1.out.1", "bbbb\nc\n"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_earlier_worker_of_the_same_number_has_an_older_part() {
+        let directory =
+            std::env::temp_dir().join(format!("oxiray-log-file-again-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("can be made");
+        let path = directory.join("worker-1.out");
+        for task in ["t1", "t2"] {
+            let turn = Turn { start: 0, task: task.into() };
+            LogFile::new(path.clone(), Limits::default()).write(b"x\n", &[turn]);
+        }
+        let read = |path: PathBuf| fs::read_to_string(path).expect("can be read");
+        let notes = [read(beside(&path)), read(beside(&part(&path, 1)))];
+        fs::remove_dir_all(directory).expect("can be removed");
+        assert_eq!(notes, ["0 t2\n", "0 t1\n"]);
+    }
+
+    #[test]
     fn a_directory_that_is_gone_costs_the_log_only() {
         let mut file = LogFile::new("/nowhere/at/all".into(), Limits::default());
-        file.write(b"lost\n");
-        assert_eq!(file.parts().count(), 0);
+        file.write(b"lost\n", &[]);
+        assert_eq!(file.files().count(), 0);
     }
 }

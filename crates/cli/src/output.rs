@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use oxiray_ids::ProcessId;
 use oxiray_wire::control::Log;
 
-use crate::lines::{BAR_MARK, Lines};
+use crate::lines::{BAR_MARK, Line, Lines};
 use crate::log_file::{Limits, LogFile};
+use crate::task_notes::Turn;
 
 const MOST_LAST_LINES: usize = 20;
 const MOST_LAST_LINE_CHARS: usize = 500;
@@ -80,7 +81,7 @@ impl Output {
 
     /// The files of streams that are closed.
     pub(crate) fn closed_files(&self) -> Vec<PathBuf> {
-        self.closed_files.iter().flat_map(LogFile::parts).collect()
+        self.closed_files.iter().flat_map(LogFile::files).collect()
     }
 
     pub(crate) fn pipe(&self, index: usize) -> Option<BorrowedFd<'_>> {
@@ -130,7 +131,8 @@ impl Output {
         let mut batch = Batch::new(self.pid, index == 1);
         let last_lines = &mut self.last_lines;
         let mut for_file = Vec::new();
-        let on_line = |name: &str, text: &str| {
+        let mut turns: Vec<Turn> = Vec::new();
+        let on_line = |Line { name, task, text }: Line<'_>| {
             if text.starts_with(BAR_MARK) {
                 return batch.add(name, text, send);
             }
@@ -138,6 +140,9 @@ impl Output {
                 last_lines.pop_front();
             }
             last_lines.push_back(text.chars().take(MOST_LAST_LINE_CHARS).collect());
+            if turns.last().is_none_or(|turn| turn.task != task) {
+                turns.push(Turn { start: for_file.len(), task: task.to_owned() });
+            }
             for_file.extend_from_slice(text.as_bytes());
             for_file.push(b'\n');
             batch.add(name, text, send);
@@ -147,7 +152,7 @@ impl Output {
             None => stream.lines.finish(on_line),
         }
         batch.flush(send);
-        stream.file.write(&for_file);
+        stream.file.write(&for_file, &turns);
     }
 }
 

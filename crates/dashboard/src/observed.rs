@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use axum::http::StatusCode;
+use oxiray_observe::task_output::{Place, TaskOutput};
 use oxiray_observe::{Error, Query, Resource, Session};
 use serde_json::{Map, Value, json};
 
@@ -124,29 +125,16 @@ impl Source for Observed {
         let Some(row) = self.get(Resource::Tasks, task)? else {
             return Ok(None);
         };
-        let place = &row["task_log_info"];
-        let (Some(node), Some(file)) = (row["node_id"].as_str(), place["file"].as_str()) else {
-            return Ok(Some(json!({ "text": "", "truncated": false, "of_worker": false })));
-        };
-        let first = place["start"].as_u64().unwrap_or(0);
-        let size = self.session.read_log(node, file, 0, 1)?.size;
-        let end = place["end"].as_u64().unwrap_or(size).min(size);
-        let start = first.max(end.saturating_sub(MOST_OF_LOG));
-        let mut bytes = Vec::new();
-        while let at = start + bytes.len() as u64
-            && at < end
-        {
-            let part =
-                self.session.read_log(node, file, at as i64, (end - at).min(65_536) as u32)?;
-            if part.bytes.is_empty() {
-                break;
+        let mut printed = |is_error| -> Answer<Value> {
+            let mut output = TaskOutput::default();
+            if !row["worker_pid"].is_null() {
+                let beginning = Place::default();
+                output = self.session.task_output(task, is_error, &beginning, MOST_OF_LOG)?;
             }
-            bytes.extend(part.bytes);
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        // Where its own begins may not be recorded: then it is all that its worker printed.
-        let of_worker = place["start"].is_null();
-        Ok(Some(json!({ "text": text, "truncated": start > first, "of_worker": of_worker })))
+            let text = String::from_utf8_lossy(&output.bytes);
+            Ok(json!({ "text": text, "truncated": output.is_cut }))
+        };
+        Ok(Some(json!({ "out": printed(false)?, "err": printed(true)? })))
     }
 
     fn timeline(&mut self, window: &Window) -> Answer<Value> {

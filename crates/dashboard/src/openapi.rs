@@ -156,8 +156,8 @@ pub(crate) fn svg() -> Value {
 }
 
 pub(crate) fn task_log() -> Value {
-    let flag = json!({ "type": "boolean" });
-    object(json!({ "text": string(), "truncated": flag, "of_worker": flag }))
+    let printed = object(json!({ "text": string(), "truncated": { "type": "boolean" } }));
+    object(json!({ "out": printed, "err": printed }))
 }
 
 pub(crate) fn cluster() -> Value {

@@ -55,7 +55,8 @@ impl Source for Fake {
     }
 
     fn task_log(&mut self, _: &str) -> Answer<Option<Value>> {
-        Ok(Some(json!({ "text": "", "truncated": false, "of_worker": false })))
+        let nothing = json!({ "text": "", "truncated": false });
+        Ok(Some(json!({ "out": nothing, "err": nothing })))
     }
 
     fn timeline(&mut self, _: &Window) -> Answer<Value> {

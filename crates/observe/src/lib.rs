@@ -11,7 +11,7 @@
 //! - `rows`: what the engine says, as rows
 //! - `tasks`: tasks, of which there may be a million; `events`: where they are read from
 //! - `timeline`: what ran when, to be drawn
-//! - [`logs`]: log files of every node
+//! - [`logs`]: log files of every node; [`task_output`]: what one task printed of them
 //! - `machine`: processors and memory of every node
 //! - [`py_spy`]: what a process does right now
 //! - `observer`: the connection; [`error`]: what can go wrong
@@ -29,6 +29,7 @@ pub mod query;
 pub mod resource;
 mod rows;
 pub mod session;
+pub mod task_output;
 mod tasks;
 mod timeline;
 

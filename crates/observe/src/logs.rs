@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::resource::Resource;
 use crate::rows::hex;
 use crate::session::Session;
+use crate::task_output::is_notes;
 
 /// Bytes that come at once, at most.
 pub const AT_ONCE: u32 = MOST_OF_FILE;
@@ -19,8 +20,6 @@ pub struct Wanted {
     pub file: Option<String>,
     /// The id of its node, or the beginning of it.
     pub node_id: Option<String>,
-    /// Of the worker that ran this task.
-    pub task_id: Option<String>,
     /// Of the worker that is, or was, this actor.
     pub actor_id: Option<String>,
     /// Of this process.
@@ -73,12 +72,15 @@ impl Session {
         let mut notes = Vec::new();
         for (number, node_id) in asked {
             match self.observer.names(number, "logs") {
-                Ok(names) => files.extend(names.into_iter().map(|name| LogFile {
-                    node_id: node_id.clone(),
-                    pid: pid_of(&name.name),
-                    file: name.name,
-                    size: name.size,
-                })),
+                Ok(names) => {
+                    let logs = names.into_iter().filter(|name| !is_notes(&name.name));
+                    files.extend(logs.map(|name| LogFile {
+                        node_id: node_id.clone(),
+                        pid: pid_of(&name.name),
+                        file: name.name,
+                        size: name.size,
+                    }));
+                }
                 Err(error @ Error::Connection { .. }) => return Err(error),
                 Err(error) => notes.push(error.to_string()),
             }
@@ -112,16 +114,11 @@ impl Session {
     /// The id of the node and the name of the file that are wanted; none: nothing says which.
     pub fn find_log(&mut self, wanted: &Wanted) -> Result<Option<(String, String)>> {
         let (mut node_id, mut pid) = (wanted.node_id.clone(), wanted.pid);
-        let whose = match (&wanted.task_id, &wanted.actor_id) {
-            (Some(id), _) => Some((Resource::Tasks, id, "worker_pid")),
-            (None, Some(id)) => Some((Resource::Actors, id, "pid")),
-            (None, None) => None,
-        };
-        if let Some((resource, id, column)) = whose {
-            let row = self.get(resource, id)?.ok_or_else(|| {
-                Error::BadQuery(format!("there is none with the id {id} among the {resource}"))
+        if let Some(id) = &wanted.actor_id {
+            let row = self.get(Resource::Actors, id)?.ok_or_else(|| {
+                Error::BadQuery(format!("there is none with the id {id} among the actors"))
             })?;
-            pid = row[column].as_u64().and_then(|pid| u32::try_from(pid).ok());
+            pid = row["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
             node_id = row["node_id"].as_str().map(str::to_owned).or(node_id);
             if pid.is_none() {
                 let state = row.get("state").and_then(Value::as_str).unwrap_or("unknown");

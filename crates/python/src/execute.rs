@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::inspect::RUNNING;
-use crate::printed::{flush_output, flush_unfinished};
+use crate::printed::{end_output, end_printed};
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, Source, Unread};
 
@@ -145,7 +145,7 @@ impl Worker {
                 Next::Go => {}
                 Next::Retire(reason) => runtime.retire(reason),
                 Next::Exit(reason) => {
-                    flush_output(py);
+                    end_output(py, true);
                     runtime.announce_exit(&reason);
                     return Ok(());
                 }
@@ -169,7 +169,7 @@ impl Worker {
         } else {
             self.call_function(py, &execution, &task, &mut after)
         };
-        flush_unfinished(py);
+        end_printed(py, self.actor.is_none());
         let mut raised = None;
         let (outcome, values) = match result
             .and_then(|result| self.encode(py, execution.giver, task.num_returns, &name, result))
@@ -480,7 +480,7 @@ impl Worker {
             execution.note_call();
             self.call(py, &execution, &task, &class)
         });
-        flush_unfinished(py);
+        end_printed(py, false);
         drop(task);
         match built {
             Ok(instance) => {

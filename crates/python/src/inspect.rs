@@ -197,11 +197,12 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Name of the running task or actor class, for the prefix of what it prints.
+/// Who prints: the name of the running task or actor class, and the id of the task or call.
 #[pyfunction]
-pub(crate) fn current_name() -> String {
+pub(crate) fn current_printer() -> (String, String) {
     let running = RUNNING.read();
-    running.class.as_deref().or(running.name.as_deref()).unwrap_or("").to_owned()
+    let name = running.class.as_deref().or(running.name.as_deref()).unwrap_or("");
+    (name.to_owned(), running.task.map_or_else(String::new, |task| task.to_string()))
 }
 
 /// How many objects and tasks this process keeps track of.

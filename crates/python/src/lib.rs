@@ -66,12 +66,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(inspect::cluster_view, module)?,
         wrap_pyfunction!(inspect::key_value, module)?,
         wrap_pyfunction!(inspect::context, module)?,
-        wrap_pyfunction!(inspect::current_name, module)?,
+        wrap_pyfunction!(inspect::current_printer, module)?,
         wrap_pyfunction!(timeline::timeline, module)?,
         wrap_pyfunction!(timeline::timeline_view, module)?,
         wrap_pyfunction!(timeline::write_timeline, module)?,
         wrap_pyfunction!(timeline::record_span, module)?,
-        wrap_pyfunction!(printed::line_begun, module)?,
+        wrap_pyfunction!(printed::note_printed, module)?,
         wrap_pyfunction!(inspect::counts, module)?,
     ];
     functions.into_iter().try_for_each(|function| module.add_function(function))

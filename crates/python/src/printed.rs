@@ -1,30 +1,34 @@
-//! What a task printed without an end of line goes out before its answer does: with that its
-//! driver may leave.
+//! What a task printed goes out before its answer does: with that its driver may leave.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
-/// Whether Python's streams hold the beginning of a line.
-static UNFINISHED: AtomicBool = AtomicBool::new(false);
+/// Whether something was printed since output was last ended: the beginning of a line that streams
+/// hold back, or what they marked as the running task's.
+static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// The worker's streams say that one of them is in the middle of a line.
+/// The worker's streams say that there is something to end with the task.
 #[pyfunction]
-pub(crate) fn line_begun() {
-    UNFINISHED.store(true, Ordering::Relaxed);
+pub(crate) fn note_printed() {
+    PRINTED.store(true, Ordering::Relaxed);
 }
 
-/// Writes out the beginning of a line, if there is one.
-pub(crate) fn flush_unfinished(py: Python<'_>) {
-    if UNFINISHED.load(Ordering::Relaxed) {
-        flush_output(py);
+/// Ends the output of the task that has just run, if it printed something. Calls of an actor may
+/// go on with one another's lines.
+pub(crate) fn end_printed(py: Python<'_>, ends_line: bool) {
+    if PRINTED.load(Ordering::Relaxed) {
+        end_output(py, ends_line);
     }
 }
 
 /// What Python code printed must not be lost with the process.
-pub(crate) fn flush_output(py: Python<'_>) {
-    UNFINISHED.store(false, Ordering::Relaxed);
-    for stream in ["stdout", "stderr"] {
-        let _ = py.import("sys").and_then(|sys| sys.getattr(stream)?.call_method0("flush"));
-    }
+pub(crate) fn end_output(py: Python<'_>, ends_line: bool) {
+    static END_OUTPUT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    PRINTED.store(false, Ordering::Relaxed);
+    // Errors of a stream that the user closed are not this task's.
+    let _ = END_OUTPUT
+        .import(py, "oxiray._child", "end_output")
+        .and_then(|end| end.call1((ends_line,)));
 }

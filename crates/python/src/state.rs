@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use oxiray_observe::logs::Wanted;
+use oxiray_observe::task_output::Place;
 use oxiray_observe::{Error, Filter, Query, Resource, Session, Sort};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyTimeoutError, PyValueError};
@@ -109,19 +110,17 @@ impl Observer {
     }
 
     /// The node and the file of a log; none: nothing said which.
-    #[pyo3(signature = (*, file=None, node_id=None, task_id=None, actor_id=None, pid=None, is_error=false))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[pyo3(signature = (*, file=None, node_id=None, actor_id=None, pid=None, is_error=false))]
     fn find_log(
         &self,
         py: Python<'_>,
         file: Option<String>,
         node_id: Option<String>,
-        task_id: Option<String>,
         actor_id: Option<String>,
         pid: Option<u32>,
         is_error: bool,
     ) -> PyResult<Option<(String, String)>> {
-        let wanted = Wanted { file, node_id, task_id, actor_id, pid, is_error };
+        let wanted = Wanted { file, node_id, actor_id, pid, is_error };
         self.ask(py, |session| session.find_log(&wanted))
     }
 
@@ -141,5 +140,20 @@ impl Observer {
         let most = oxiray_observe::logs::AT_ONCE;
         let part = self.ask(py, |session| session.read_log(node_id, file, offset, most))?;
         Ok((PyBytes::new(py, &part.bytes), part.size))
+    }
+
+    /// What a task printed after a place, and the place to go on at.
+    #[pyo3(signature = (task_id, is_error, place=None))]
+    fn task_output<'py>(
+        &self,
+        py: Python<'py>,
+        task_id: &str,
+        is_error: bool,
+        place: Option<(String, u64)>,
+    ) -> PyResult<(Bound<'py, PyBytes>, (String, u64))> {
+        let place = place.map_or_else(Place::default, |(log, next)| Place { log, next });
+        let read = |session: &mut Session| session.task_output(task_id, is_error, &place, u64::MAX);
+        let output = self.ask(py, read)?;
+        Ok((PyBytes::new(py, &output.bytes), (output.place.log, output.place.next)))
     }
 }

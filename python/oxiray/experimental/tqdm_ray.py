@@ -117,7 +117,7 @@ class tqdm:
         self._reported = clock
         state = {
             "id": self._id,
-            "name": _native.current_name() if self._in_worker else "",
+            "name": _native.current_printer()[0] if self._in_worker else "",
             "desc": str(self._desc)[:_LONGEST_DESC],
             "n": self.n,
             "total": self.total,

@@ -95,7 +95,10 @@ export class World {
             { state: "RUNNING", created_ms: row.start_time_ms },
           ]
         : [],
-      task_log_info: row.worker_pid && { file: `worker-${row.worker_pid}.out`, start: 0, end: 200 },
+      task_log_info: row.worker_pid && {
+        stdout_file: `worker-${row.worker_pid}.out`,
+        stderr_file: `worker-${row.worker_pid}.err`,
+      },
       why: row.start_time_ms === null ? this.why() : null,
     };
   }

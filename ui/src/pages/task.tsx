@@ -197,29 +197,48 @@ function Relative({ id }: { id: string }) {
 }
 
 function Output({ task }: { task: TaskDetail }) {
-  const { data } = useLoad<{ text: string; truncated: boolean; of_worker: boolean }>(
+  const { data } = useLoad<{ out: Printed; err: Printed }>(
     task.start_time_ms === null ? null : `tasks/${encodeURIComponent(task.task_id)}/log`,
   );
   const info = task.task_log_info;
-  const whole =
-    info && task.node_id ? (
-      <a href={link(["logs", task.node_id, info.file])}>The worker's whole log</a>
-    ) : null;
+  const whole = (file: string | undefined, title: string) =>
+    file && task.node_id ? <a href={link(["logs", task.node_id, file])}>{title}</a> : null;
+  const nothing = task.start_time_ms === null ? "It has not run yet." : "Nothing.";
   return (
-    <Card title="What it printed" aside={whole}>
-      {data?.text ? (
-        <pre class="output" tabIndex={0} aria-label="Output of the task">
-          <AnsiText text={data.text} />
-        </pre>
-      ) : (
-        <p class="sub">{task.start_time_ms === null ? "It has not run yet." : "Nothing."}</p>
+    <>
+      <Card title="What it printed" aside={whole(info?.stdout_file, "The worker's whole log")}>
+        {data?.out.text ? (
+          <PrintedText printed={data.out} label="Output of the task" />
+        ) : (
+          <p class="sub">{nothing}</p>
+        )}
+      </Card>
+      {data?.err.text && (
+        <Card
+          title="What it printed as errors"
+          aside={whole(info?.stderr_file, "The worker's whole errors")}
+        >
+          <PrintedText printed={data.err} label="Errors of the task" />
+        </Card>
       )}
-      {data?.text && data.of_worker && (
-        <p class="sub">This is all that its worker printed, for other tasks as well.</p>
+    </>
+  );
+}
+
+interface Printed {
+  text: string;
+  truncated: boolean;
+}
+
+function PrintedText({ printed, label }: { printed: Printed; label: string }) {
+  return (
+    <>
+      <pre class="output" tabIndex={0} aria-label={label}>
+        <AnsiText text={printed.text} />
+      </pre>
+      {printed.truncated && (
+        <p class="sub">This is the end of it; all of it is in the worker's log.</p>
       )}
-      {data?.truncated && (
-        <p class="sub">This is not all of it; the rest is in the worker's log.</p>
-      )}
-    </Card>
+    </>
   );
 }

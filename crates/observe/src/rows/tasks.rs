@@ -77,10 +77,10 @@ pub(crate) fn add_detail(row: &mut Value, task: &Task<'_>) {
     row["feeds"] = ids(task.feeds());
     row["events"] = events(task, &newest);
     row["attempts"] = task.attempts().map(|attempt| tried(&attempt)).collect();
-    row["task_log_info"] = pid(&newest).map_or(
-        Value::Null,
-        |pid| json!({ "file": format!("worker-{pid}.out"), "start": null, "end": null }),
-    );
+    // Its own lines of them are found by `Session::task_output`.
+    row["task_log_info"] = pid(&newest).map_or(Value::Null, |pid| {
+        json!({ "stdout_file": format!("worker-{pid}.out"), "stderr_file": format!("worker-{pid}.err") })
+    });
     row["error_message"] = Value::Null;
     row["why"] = Value::Null;
 }

@@ -5,14 +5,17 @@ from __future__ import annotations
 import codecs
 import fnmatch
 import functools
+import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from ... import _native
 from ._observer import ask, miss
 
 _TIMEOUT_S = 30
 _BETWEEN_LOOKS_S = 0.2
+
+_Place = tuple[str, int]
 
 
 def list_logs(
@@ -55,17 +58,24 @@ def get_log(
     _interval: float | None = None,
 ) -> Generator[str, None, None]:
     """The text of a log, in pieces: all of it, or its last `tail` lines; with `follow` also what
-    comes later. Which one is said by its name, or by the actor, task or process that wrote it. Of a
-    task it is all that its worker printed: which task printed what of it is not recorded."""
+    comes later. Which one is said by its name, or by the actor or process that wrote it. With
+    `task_id` it is what that task printed of its worker's log."""
     if suffix not in ("out", "err"):
         raise ValueError(f'suffix must be "out" or "err", not {suffix!r}')
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8")(errors or "strict")
+    interval = _interval or _BETWEEN_LOOKS_S
     # Now, not when the first piece is asked for.
+    if task_id is not None:
+        if filename is not None or actor_id is not None or pid is not None:
+            raise ValueError("say which log by one of filename=, actor_id=, task_id= and pid=")
+        read = functools.partial(_read_task, task_id, suffix == "err")
+        first = ask(address, functools.partial(read, None))
+        return _pieces_of_task(address, read, first, decoder, follow, tail, interval)
     found = ask(
         address,
         lambda observer: observer.find_log(
             file=filename,
             node_id=node_id or node_ip,
-            task_id=task_id,
             actor_id=actor_id,
             pid=pid,
             is_error=suffix == "err",
@@ -73,8 +83,7 @@ def get_log(
     )
     if found is None:
         raise ValueError("say which log: filename=, actor_id=, task_id= or pid=")
-    decoder = codecs.getincrementaldecoder(encoding or "utf-8")(errors or "strict")
-    return _pieces(address, *found, decoder, follow, tail, _interval or _BETWEEN_LOOKS_S)
+    return _pieces(address, *found, decoder, follow, tail, interval)
 
 
 def _read(node: str, file: str, offset: int, observer: _native.Observer) -> tuple[bytes, int]:
@@ -108,3 +117,32 @@ def _pieces(
             if text := decoder.decode(b"", final=True):
                 yield text
             return
+
+
+def _read_task(
+    task_id: str, is_error: bool, place: _Place | None, observer: _native.Observer
+) -> tuple[bytes, _Place]:
+    return observer.task_output(task_id, is_error, place)
+
+
+def _pieces_of_task(
+    address: str | None,
+    read: Callable[..., tuple[bytes, _Place]],
+    first: tuple[bytes, _Place],
+    decoder: codecs.IncrementalDecoder,
+    follow: bool,
+    tail: int,
+    interval: float,
+) -> Generator[str, None, None]:
+    data, place = first
+    if tail >= 0:
+        # Not splitlines(): what draws bars ends them with a carriage return.
+        lines = re.findall(rb"[^\n]*\n|[^\n]+", data)
+        data = b"".join(lines[len(lines) - min(tail, len(lines)) :])
+    while True:
+        if text := decoder.decode(data, final=not follow):
+            yield text
+        if not follow:
+            return
+        time.sleep(interval)
+        data, place = ask(address, functools.partial(read, place))
