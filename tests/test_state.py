@@ -200,9 +200,9 @@ def test_a_log_that_is_begun_anew_is_read_anew(monkeypatch):
 
     half_a_character = "ä".encode()[:1]
     answers = iter([(half_a_character, 1), (b"", 0), (b"new", 3), (b"", 3)])
-    monkeypatch.setattr(_logs, "ask", lambda address, question: next(answers))
+    monkeypatch.setattr(_logs, "ask", lambda address, question, timeout: next(answers))
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
-    pieces = _logs._pieces(None, "node", "file", decoder, False, -1, 0.0)
+    pieces = _logs._Reader(None, 1, decoder, False, -1, 0.0).of_file("node", "file")
     assert list(pieces) == ["new"]
 
 
@@ -374,18 +374,24 @@ def test_jobs_of_a_cluster(two, driver):
         import oxiray as ray, os, sys
         ray.init(address="auto", logging_level="error")
         print(ray.get_runtime_context().get_job_id())
-        if len(sys.orig_argv) and os.environ.get("CRASH"):
-            os.kill(os.getpid(), 9)
+        exec(os.environ["END"])
     """
     base = os.environ["OXIRAY_TMPDIR"]
-    for crash, status in (("", "SUCCEEDED"), ("1", "FAILED")):
-        process = driver.start(program, env={"OXIRAY_TMPDIR": base, "CRASH": crash})
+    ends = {
+        "": ("SUCCEEDED", None),
+        "raise ValueError('not today')": ("FAILED", "ValueError: not today"),
+        "try: 1 / 0\nexcept ZeroDivisionError: pass": ("SUCCEEDED", None),
+        "os.kill(os.getpid(), 9)": ("FAILED", "it closed its connection"),
+    }
+    for end, (status, message) in ends.items():
+        process = driver.start(program, env={"OXIRAY_TMPDIR": base, "END": end})
         out, err = process.communicate(timeout=60)
         assert out, err
         job_id = out.strip()
         wait_until(lambda job_id=job_id: state.get_job(job_id).status != "RUNNING")
         job = state.get_job(job_id)
         assert (job.status, job.driver_pid) == (status, process.pid)
+        assert job.message == message
         assert job.end_time_ms >= job.start_time_ms > 1.7e12
         assert "program.py" in job.entrypoint
     driver.clean()

@@ -133,7 +133,9 @@ def connect(
 ) -> None:
     """To the node service that listens there; ConnectionError or RuntimeError with the reason."""
 
-def stop() -> None: ...
+def stop(failure: str) -> None:
+    """Ends the session. `failure` says what ends the program, if that is an error."""
+
 def is_running() -> bool: ...
 def after_fork_in_child() -> None:
     """Forgets the session, which is the parent's: inherited refs raise, and their end says nothing."""
@@ -175,6 +177,9 @@ def current_printer() -> tuple[str, str]:
 
 class Observer:
     """The session as one who only looks sees it. Rows come as JSON."""
+
+    def set_patience(self, seconds: float) -> None:
+        """How long a node may take to answer; never more than some seconds."""
 
     def __init__(self, directory: str | None = None, address: str | None = None) -> None: ...
     def rows(

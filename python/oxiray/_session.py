@@ -22,6 +22,7 @@ number = 0
 
 # Of the command that a job is known by.
 _LONGEST_ENTRYPOINT = 1000
+_LONGEST_FAILURE = 1000
 
 # How long `shutdown` waits for the last lines of workers to be printed.
 _LAST_LINES_S = 2.0
@@ -164,20 +165,39 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
 
     A cluster that was there before goes on: the program only leaves it.
     """
+    _shut_down("")
+
+
+def _at_exit() -> None:
+    _shut_down(_what_ended_it())
+
+
+def _what_ended_it() -> str:
+    """The uncaught exception that ends the program, if that is why it ends."""
+    error = getattr(sys, "last_value", None)
+    # At a prompt, and in a notebook, errors end nothing.
+    if error is None or hasattr(sys, "ps1"):
+        return ""
+    import traceback
+
+    return "".join(traceback.format_exception_only(error)).strip()[:_LONGEST_FAILURE]
+
+
+def _shut_down(failure: str) -> None:
     with _lock:
         # A worker's session is not its own to end.
         if _driver_pid == os.getpid():
-            _end()
+            _end(failure)
 
 
-def _end() -> None:
+def _end(failure: str = "") -> None:
     """Can be interrupted and done again: what each step ends is forgotten last."""
     global _context, _printer, _directory
     if not _directory:
         return
     from . import _session_dir
 
-    _native.stop()
+    _native.stop(failure)
     _context = None
     if _printer is not None:
         _printer.join(_LAST_LINES_S)
@@ -293,6 +313,6 @@ def _register() -> None:
     if not _registered:
         import atexit
 
-        atexit.register(shutdown)
+        atexit.register(_at_exit)
         forget_in_children()
         _registered = True

@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{Driver, is_gone_soon, shape};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
-    Actor, ActorPhase, ActorState, Allocate, Allocated, ChannelOpened, CreateActor, Empty, Granted,
-    Lease, Peer, Query, to_node,
+    Actor, ActorPhase, ActorState, Allocate, Allocated, ChannelOpened, CreateActor, Granted, Lease,
+    Peer, Query, Text, to_node,
 };
 
 const SOON: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ fn a_session_from_registration_to_its_end() {
     let (fourth, fourth_pid) = lease(&mut driver);
     assert!(fourth.worker > second.worker);
 
-    driver.send(to_node::Body::Stop(Empty {}));
+    driver.send(to_node::Body::Stop(Text::default()));
     driver.until("answer to stop", |body| matches!(body, Body::Stopped(_)).then_some(()));
     let (status, took) = driver.ended();
     assert!(status.success() && took < SOON, "{status} after {took:?}");

@@ -240,10 +240,12 @@ impl Node {
                     self.pool.forget(from);
                 }
             }
-            Body::Stop(_) => {
+            Body::Stop(failure) => {
                 if process.kind == ProcessKind::Driver {
-                    let reason = "it ended its session".into();
-                    let farewell = Farewell { reason, intended: true, out_of_memory: false };
+                    let intended = failure.text.is_empty();
+                    let reason =
+                        if intended { "it ended its session".into() } else { failure.text };
+                    let farewell = Farewell { reason, intended, out_of_memory: false };
                     process.farewell.get_or_insert(farewell);
                     match self.setup.job {
                         Some(_) => out.shut_down(true),

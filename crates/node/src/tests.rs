@@ -296,9 +296,9 @@ fn there_are_only_so_many_bells() {
 #[test]
 fn only_the_driver_ends_the_session() {
     let mut bed = Bed::ready(1, 1);
-    bed.say(oxiray_ids::ProcessId(2), to_node::Body::Stop(Empty {}));
+    bed.say(oxiray_ids::ProcessId(2), to_node::Body::Stop(Text::default()));
     assert_eq!(bed.shut_down, None);
-    bed.say(DRIVER, to_node::Body::Stop(Empty {}));
+    bed.say(DRIVER, to_node::Body::Stop(Text::default()));
     assert_eq!(bed.shut_down, Some(true));
     bed.end(DRIVER, "it closed its connection");
     assert_eq!(bed.shut_down, Some(false));

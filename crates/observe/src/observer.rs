@@ -68,6 +68,11 @@ impl Observer {
         }
     }
 
+    /// How long an answer may take; never longer than usual.
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience.min(PATIENCE);
+    }
+
     /// Over a socket whose other end a test has.
     #[cfg(test)]
     pub(crate) fn over(socket: OwnedFd, patience: Duration) -> Self {

@@ -1,6 +1,7 @@
 //! One session, or one cluster: what is in it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use oxiray_events::History;
 use oxiray_ids::TaskId;
@@ -60,6 +61,11 @@ impl Session {
     /// Where the control service of the cluster is reached; none: the session is one driver's.
     pub fn control(&self) -> Option<&str> {
         Some(self.observer.registered.control.as_str()).filter(|address| !address.is_empty())
+    }
+
+    /// How long a node may take to answer before it is left out; never more than three seconds.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.observer.set_patience(patience);
     }
 
     /// The id of the node that is asked.

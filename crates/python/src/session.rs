@@ -291,14 +291,14 @@ pub(crate) fn connect(
     Ok(())
 }
 
-/// Ends the current session, if there is one.
+/// Ends the current session, if there is one. `failure` says what ends the program, if that is an error.
 #[pyfunction]
-pub(crate) fn stop(py: Python<'_>) {
+pub(crate) fn stop(py: Python<'_>, failure: &str) {
     let Some(session) = CURRENT.write().take() else {
         return;
     };
     if let Some(driver) = session.driver.lock().take() {
-        py.detach(|| driver.stop());
+        py.detach(|| driver.stop(failure));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `oxiray.util.state` asks: the session as an observer sees it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use oxiray_observe::logs::Wanted;
 use oxiray_observe::task_output::Place;
@@ -53,6 +54,13 @@ impl Observer {
             None => Session::find(address),
         });
         session.map(|session| Self(Mutex::new(session))).map_err(raised)
+    }
+
+    /// How long a node may take to answer.
+    fn set_patience(&self, seconds: f64) {
+        // Beyond what a duration can be it has no bound.
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        self.0.lock().set_patience(patience);
     }
 
     #[pyo3(signature = (resource, *, filters, limit, detail, sort=None))]

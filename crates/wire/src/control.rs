@@ -87,9 +87,10 @@ pub mod to_node {
         /// This worker is about to exit, and why: its death is intended.
         #[prost(message, tag = "14")]
         Exiting(Text),
-        /// The driver leaves: end everything; answered with `Stopped` when all output was sent.
+        /// The driver leaves: end everything; answered with `Stopped` when all output was sent. The
+        /// text is the error that ends it; empty: none.
         #[prost(message, tag = "15")]
-        Stop(Empty),
+        Stop(Text),
         /// This process no longer looks at doomed objects: slots.
         #[prost(message, tag = "16")]
         Unpinned(Stored),

@@ -17,7 +17,7 @@ use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::VERSION;
 use oxiray_wire::control::{
-    Empty, JobConfig, NodeConfig, ProcessKind, Register, Registered, ToNode, from_node, to_node,
+    JobConfig, NodeConfig, ProcessKind, Register, Registered, Text, ToNode, from_node, to_node,
 };
 use prost::Message;
 
@@ -222,13 +222,13 @@ fn build(
 
 impl DriverSession {
     /// Ends the session: returns when everything that workers printed is in the
-    /// logs and the node service has gone.
-    pub fn stop(mut self) {
+    /// logs and the node service has gone. `failure`: the error that ends the program; empty: none.
+    pub fn stop(mut self, failure: &str) {
         self.runtime.leaving.store(true, Ordering::SeqCst);
         if self.child.is_none() {
             self.runtime.store.leave();
         }
-        self.runtime.lock().io.tell_node(to_node::Body::Stop(Empty {}));
+        self.runtime.lock().io.tell_node(to_node::Body::Stop(Text { text: failure.to_owned() }));
         let end = Instant::now() + control::STOP_WITHIN;
         while !self.threads[0].is_finished() && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));

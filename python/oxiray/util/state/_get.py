@@ -21,10 +21,10 @@ from ._rows import (
 _TIMEOUT_S = 30
 
 
-def _one(resource: str, name: Any, address: str | None) -> Row | None:
+def _one(resource: str, name: Any, address: str | None, timeout: float) -> Row | None:
     # Ids of the API's own classes, and references, say theirs.
     text = name.hex() if hasattr(name, "hex") else str(name)
-    found, missing = ask(address, lambda observer: observer.get(resource, text))
+    found, missing = ask(address, lambda observer: observer.get(resource, text), timeout)
     miss(missing, raise_on_missing_output=False)
     return None if found is None else KINDS[resource](json.loads(found))
 
@@ -33,14 +33,14 @@ def get_task(
     id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
 ) -> TaskState | None:
     """A task: by its id, or by a reference that it returns."""
-    return cast("TaskState | None", _one("tasks", id, address))
+    return cast("TaskState | None", _one("tasks", id, address, timeout))
 
 
 def get_actor(
     id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
 ) -> ActorState | None:
     """An actor."""
-    return cast("ActorState | None", _one("actors", id, address))
+    return cast("ActorState | None", _one("actors", id, address, timeout))
 
 
 def get_objects(
@@ -52,6 +52,7 @@ def get_objects(
         address,
         [("object_id", "=", text)],
         limit=None,
+        timeout=timeout,
         detail=True,
         raise_on_missing_output=False,
     )
@@ -71,18 +72,18 @@ def get_node(
     id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
 ) -> NodeState | None:
     """A node."""
-    return cast("NodeState | None", _one("nodes", id, address))
+    return cast("NodeState | None", _one("nodes", id, address, timeout))
 
 
 def get_worker(
     id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
 ) -> WorkerState | None:
     """A driver or worker."""
-    return cast("WorkerState | None", _one("workers", id, address))
+    return cast("WorkerState | None", _one("workers", id, address, timeout))
 
 
 def get_job(
     id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
 ) -> JobState | None:
     """A program."""
-    return cast("JobState | None", _one("jobs", id, address))
+    return cast("JobState | None", _one("jobs", id, address, timeout))

@@ -31,6 +31,7 @@ def rows(
     address: str | None,
     filters: Filters | None,
     limit: int | None,
+    timeout: float,
     detail: bool,
     raise_on_missing_output: bool,
     explain: bool = False,
@@ -42,6 +43,7 @@ def rows(
     _, filtered, text, notes = ask(
         address,
         lambda observer: observer.rows(resource, filters=conditions, limit=limit, detail=detail),
+        timeout,
     )
     miss(notes, raise_on_missing_output)
     kind = KINDS[resource]
@@ -70,7 +72,9 @@ def list_tasks(
     _explain: bool = False,
 ) -> list[TaskState]:
     """Tasks, the newest first."""
-    found = rows("tasks", address, filters, limit, detail, raise_on_missing_output, _explain)
+    found = rows(
+        "tasks", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
+    )
     return cast("list[TaskState]", found)
 
 
@@ -84,7 +88,9 @@ def list_actors(
     _explain: bool = False,
 ) -> list[ActorState]:
     """Actors; those that died lately come last."""
-    found = rows("actors", address, filters, limit, detail, raise_on_missing_output, _explain)
+    found = rows(
+        "actors", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
+    )
     return cast("list[ActorState]", found)
 
 
@@ -98,7 +104,9 @@ def list_objects(
     _explain: bool = False,
 ) -> list[ObjectState]:
     """Objects, a row for each process that holds one."""
-    found = rows("objects", address, filters, limit, detail, raise_on_missing_output, _explain)
+    found = rows(
+        "objects", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
+    )
     return cast("list[ObjectState]", found)
 
 
@@ -112,7 +120,9 @@ def list_nodes(
     _explain: bool = False,
 ) -> list[NodeState]:
     """Nodes; those that left lately come last."""
-    found = rows("nodes", address, filters, limit, detail, raise_on_missing_output, _explain)
+    found = rows(
+        "nodes", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
+    )
     return cast("list[NodeState]", found)
 
 
@@ -126,7 +136,9 @@ def list_workers(
     _explain: bool = False,
 ) -> list[WorkerState]:
     """Drivers and workers; those that ended lately come last."""
-    found = rows("workers", address, filters, limit, detail, raise_on_missing_output, _explain)
+    found = rows(
+        "workers", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
+    )
     return cast("list[WorkerState]", found)
 
 
@@ -140,7 +152,9 @@ def list_jobs(
     _explain: bool = False,
 ) -> list[JobState]:
     """Programs, those that ended lately included."""
-    found = rows("jobs", address, filters, limit, detail, raise_on_missing_output, _explain)
+    found = rows(
+        "jobs", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
+    )
     return cast("list[JobState]", found)
 
 

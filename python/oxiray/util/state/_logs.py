@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import fnmatch
-import functools
 import re
 import time
 from collections.abc import Callable, Generator
+from typing import TypeVar
 
 from ... import _native
 from ._observer import ask, miss
@@ -15,6 +16,7 @@ from ._observer import ask, miss
 _TIMEOUT_S = 30
 _BETWEEN_LOOKS_S = 0.2
 
+T = TypeVar("T")
 _Place = tuple[str, int]
 
 
@@ -26,7 +28,7 @@ def list_logs(
     timeout: int = _TIMEOUT_S,
 ) -> dict[str, list[str]]:
     """The names of log files of a node, or of all, by what writes them."""
-    files, notes = ask(address, lambda observer: observer.log_files(node_id or node_ip))
+    files, notes = ask(address, lambda observer: observer.log_files(node_id or node_ip), timeout)
     miss(notes, raise_on_missing_output=False)
     found: dict[str, list[str]] = {}
     for _, name, _, _ in files:
@@ -63,86 +65,79 @@ def get_log(
     if suffix not in ("out", "err"):
         raise ValueError(f'suffix must be "out" or "err", not {suffix!r}')
     decoder = codecs.getincrementaldecoder(encoding or "utf-8")(errors or "strict")
-    interval = _interval or _BETWEEN_LOOKS_S
-    # Now, not when the first piece is asked for.
+    reader = _Reader(address, timeout, decoder, follow, tail, _interval or _BETWEEN_LOOKS_S)
+    is_error = suffix == "err"
+    # What is wrong is told now, not when the first piece is asked for.
     if task_id is not None:
         if filename is not None or actor_id is not None or pid is not None:
             raise ValueError("say which log by one of filename=, actor_id=, task_id= and pid=")
-        read = functools.partial(_read_task, task_id, suffix == "err")
-        first = ask(address, functools.partial(read, None))
-        return _pieces_of_task(address, read, first, decoder, follow, tail, interval)
-    found = ask(
-        address,
+        return reader.of_task(task_id, is_error, reader.read_task(task_id, is_error, None))
+    found = reader.ask(
         lambda observer: observer.find_log(
             file=filename,
             node_id=node_id or node_ip,
             actor_id=actor_id,
             pid=pid,
-            is_error=suffix == "err",
-        ),
+            is_error=is_error,
+        )
     )
     if found is None:
         raise ValueError("say which log: filename=, actor_id=, task_id= or pid=")
-    return _pieces(address, *found, decoder, follow, tail, interval)
+    return reader.of_file(*found)
 
 
-def _read(node: str, file: str, offset: int, observer: _native.Observer) -> tuple[bytes, int]:
-    return observer.read_log(node, file, offset)
+@dataclasses.dataclass
+class _Reader:
+    """How a log is read."""
 
+    address: str | None
+    timeout: float
+    decoder: codecs.IncrementalDecoder
+    follow: bool
+    tail: int
+    interval: float
 
-def _pieces(
-    address: str | None,
-    node: str,
-    file: str,
-    decoder: codecs.IncrementalDecoder,
-    follow: bool,
-    tail: int,
-    interval: float,
-) -> Generator[str, None, None]:
-    offset = 0
-    if tail >= 0:
-        offset = ask(address, lambda observer: observer.log_tail(node, file, tail))
-    while True:
-        data, size = ask(address, functools.partial(_read, node, file, offset))
-        if size < offset:
-            offset = 0  # it was begun anew
-            decoder.reset()
-        elif data:
-            offset += len(data)
-            if text := decoder.decode(data):
+    def ask(self, question: Callable[[_native.Observer], T]) -> T:
+        return ask(self.address, question, self.timeout)
+
+    def read_file(self, node: str, file: str, offset: int) -> tuple[bytes, int]:
+        return self.ask(lambda observer: observer.read_log(node, file, offset))
+
+    def read_task(self, task_id: str, is_error: bool, place: _Place | None) -> tuple[bytes, _Place]:
+        return self.ask(lambda observer: observer.task_output(task_id, is_error, place))
+
+    def of_file(self, node: str, file: str) -> Generator[str, None, None]:
+        offset = 0
+        if self.tail >= 0:
+            offset = self.ask(lambda observer: observer.log_tail(node, file, self.tail))
+        while True:
+            data, size = self.read_file(node, file, offset)
+            if size < offset:
+                offset = 0  # it was begun anew
+                self.decoder.reset()
+            elif data:
+                offset += len(data)
+                if text := self.decoder.decode(data):
+                    yield text
+            elif self.follow:
+                time.sleep(self.interval)
+            else:
+                if text := self.decoder.decode(b"", final=True):
+                    yield text
+                return
+
+    def of_task(
+        self, task_id: str, is_error: bool, first: tuple[bytes, _Place]
+    ) -> Generator[str, None, None]:
+        data, place = first
+        if self.tail >= 0:
+            # Not splitlines(): what draws bars ends them with a carriage return.
+            lines = re.findall(rb"[^\n]*\n|[^\n]+", data)
+            data = b"".join(lines[len(lines) - min(self.tail, len(lines)) :])
+        while True:
+            if text := self.decoder.decode(data, final=not self.follow):
                 yield text
-        elif follow:
-            time.sleep(interval)
-        else:
-            if text := decoder.decode(b"", final=True):
-                yield text
-            return
-
-
-def _read_task(
-    task_id: str, is_error: bool, place: _Place | None, observer: _native.Observer
-) -> tuple[bytes, _Place]:
-    return observer.task_output(task_id, is_error, place)
-
-
-def _pieces_of_task(
-    address: str | None,
-    read: Callable[..., tuple[bytes, _Place]],
-    first: tuple[bytes, _Place],
-    decoder: codecs.IncrementalDecoder,
-    follow: bool,
-    tail: int,
-    interval: float,
-) -> Generator[str, None, None]:
-    data, place = first
-    if tail >= 0:
-        # Not splitlines(): what draws bars ends them with a carriage return.
-        lines = re.findall(rb"[^\n]*\n|[^\n]+", data)
-        data = b"".join(lines[len(lines) - min(tail, len(lines)) :])
-    while True:
-        if text := decoder.decode(data, final=not follow):
-            yield text
-        if not follow:
-            return
-        time.sleep(interval)
-        data, place = ask(address, functools.partial(read, place))
+            if not self.follow:
+                return
+            time.sleep(self.interval)
+            data, place = self.read_task(task_id, is_error, place)

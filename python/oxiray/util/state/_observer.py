@@ -80,8 +80,13 @@ def _begin_anew() -> None:
 os.register_at_fork(after_in_child=_begin_anew)
 
 
-def ask(address: str | None, question: Callable[[_native.Observer], T]) -> T:
-    """Asks the session of `address`, or this process's own, or the newest."""
+def ask(address: str | None, question: Callable[[_native.Observer], T], timeout: float) -> T:
+    """Asks the session of `address`, or this process's own, or the newest.
+
+    A node that does not answer within `timeout` seconds, or three, is left out, and that is said.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
     address = address or os.environ.get("RAY_ADDRESS") or None
     directory = None
     if address in (None, "auto") and _native.is_running():
@@ -91,6 +96,7 @@ def ask(address: str | None, question: Callable[[_native.Observer], T]) -> T:
     try:
         if observer is not None:
             try:
+                observer.set_patience(timeout)
                 answer = question(observer)
                 _kept.put(key, observer)
                 return answer
@@ -99,6 +105,7 @@ def ask(address: str | None, question: Callable[[_native.Observer], T]) -> T:
                 _kept.forget(key)
         observer = _native.Observer(directory, address)
         _kept.put(key, observer)
+        observer.set_patience(timeout)
         return question(observer)
     except (ConnectionError, ValueError):
         raise

@@ -17,9 +17,9 @@ _OF_ALL = "cluster"
 
 
 def _groups(
-    resource: str, address: str | None, raise_on_missing_output: bool
+    resource: str, address: str | None, timeout: float, raise_on_missing_output: bool
 ) -> list[dict[str, Any]]:
-    text, missing = ask(address, lambda observer: observer.summary(resource))
+    text, missing = ask(address, lambda observer: observer.summary(resource), timeout)
     miss(missing, raise_on_missing_output)
     groups: list[dict[str, Any]] = json.loads(text)["rows"]
     return groups
@@ -34,7 +34,7 @@ def summarize_tasks(
     """Tasks by the name of their function."""
     summary: dict[str, Any] = {}
     kinds: Counter[str] = Counter()
-    for group in _groups("tasks", address, raise_on_missing_output):
+    for group in _groups("tasks", address, timeout, raise_on_missing_output):
         name, kind, states = group["name"], group["type"], group["states"]
         # A function may be called like a method.
         key = name if name not in summary else f"{name} ({kind})"
@@ -57,7 +57,7 @@ def summarize_actors(
     _explain: bool = False,
 ) -> dict[str, Any]:
     """Actors by the name of their class."""
-    groups = _groups("actors", address, raise_on_missing_output)
+    groups = _groups("actors", address, timeout, raise_on_missing_output)
     whole = {
         "summary": {
             group["name"]: {"class_name": group["name"], "state_counts": group["states"]}
@@ -76,7 +76,7 @@ def summarize_objects(
     _explain: bool = False,
 ) -> dict[str, Any]:
     """Objects by where they were created, if that is recorded."""
-    found = rows("objects", address, None, None, False, raise_on_missing_output)
+    found = rows("objects", address, None, None, timeout, False, raise_on_missing_output)
     sites: dict[str, list[Any]] = {}
     for row in found:
         sites.setdefault(row["call_site"] or "disabled", []).append(row)
