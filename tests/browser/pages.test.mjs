@@ -168,6 +168,21 @@ for (const [name, start, skip] of [
     );
 
     test(
+      "what a silent node leaves out is said on every page",
+      looking("#/tasks", {}, async (page) => {
+        const api = (path) => new URL(`/api/${path}`, page.url()).href;
+        const seen = await (await page.request.get(api("cluster"))).json();
+        const missing = ["node 2 did not answer in time"];
+        const body = `event: cluster\ndata: ${JSON.stringify({ ...seen, missing })}\n\n`;
+        await page.route(api("stream"), (route) =>
+          route.fulfill({ contentType: "text/event-stream", body }),
+        );
+        await page.reload();
+        await page.getByText("Node 2 did not answer in time.").waitFor();
+      }),
+    );
+
+    test(
       "a log is followed, coloured and searched",
       looking("#/logs", {}, async (page) => {
         await page.locator("tbody tr", { hasText: subject.log }).getByRole("link").click();

@@ -53,6 +53,7 @@ export function App() {
       <Navigation current={section?.path} place={place} />
       <main ref={main} id="main" tabIndex={-1}>
         <LostBanner />
+        <MissingBanner />
         <Content route={route} />
       </main>
     </div>
@@ -190,6 +191,22 @@ function LostBanner() {
       <button type="button" onClick={reconnect}>
         {seconds > 0 ? `Try now (else in ${seconds} s)` : "Trying…"}
       </button>
+    </div>
+  );
+}
+
+/** Nodes that do not answer: what is shown of them, on any page, is missing or old. */
+function MissingBanner() {
+  const missing = useStore(cluster)?.missing ?? [];
+  if (missing.length === 0) return null;
+  return (
+    <div class="banner" role="status">
+      <p>
+        <strong>Some of this is missing.</strong>{" "}
+        {missing
+          .map((sentence) => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`)
+          .join(" ")}
+      </p>
     </div>
   );
 }

@@ -169,6 +169,8 @@ export interface Cluster {
   actors: Counts;
   jobs: Counts;
   waiting: string[] | null;
+  /** What no node could be asked for, in sentences. */
+  missing?: string[];
 }
 
 /** How many tasks (actors, objects) of one name are in which state. */

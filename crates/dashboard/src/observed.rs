@@ -4,7 +4,7 @@ use std::io::Write;
 
 use axum::http::StatusCode;
 use oxiray_observe::task_output::{Place, TaskOutput};
-use oxiray_observe::{Error, Query, Resource, Session};
+use oxiray_observe::{Error, Page, Query, Resource, Session};
 use serde_json::{Map, Value, json};
 
 use crate::Options;
@@ -61,9 +61,13 @@ impl Observed {
 
 impl Source for Observed {
     fn cluster(&mut self) -> Answer<Value> {
-        let nodes = self.rows(Resource::Nodes)?;
+        let Page { rows: nodes, notes: mut missing, .. } =
+            self.session.list(Resource::Nodes, &Query::default())?;
         let (actors, jobs) = (self.rows(Resource::Actors)?, self.rows(Resource::Jobs)?);
         let tasks = self.tasks()?;
+        missing.extend_from_slice(self.session.missing());
+        missing.sort_unstable();
+        missing.dedup();
         let session = self.session.dir().file_name().unwrap_or_default();
         let alive = || nodes.iter().filter(|node| node["state"] == "ALIVE");
         let total = |key: &str| alive().filter_map(|node| node[key].as_u64()).sum::<u64>();
@@ -84,6 +88,7 @@ impl Source for Observed {
             "actors": counts(&actors, "state"),
             "jobs": counts(&jobs, "status"),
             "waiting": waiting.collect::<Vec<_>>(),
+            "missing": missing,
             "nodes": nodes,
         }))
     }

@@ -177,6 +177,7 @@ pub(crate) fn cluster() -> Value {
         "actors": counts(),
         "jobs": counts(),
         "waiting": list(string()),
+        "missing": list(string()),
     }))
 }
 

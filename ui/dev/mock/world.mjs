@@ -256,6 +256,7 @@ export class World {
       actors: { ALIVE: 4, DEAD: 1, RESTARTING: 1 },
       jobs: { RUNNING: 1, SUCCEEDED: 1, FAILED: 1 },
       waiting: [],
+      missing: [],
     };
   }
 }
