@@ -680,3 +680,18 @@ def test_garbage_does_not_keep_memory(small):
     knot.append(knot)
     del ref, knot
     ray.get(ray.put(np.ones(size, dtype=np.uint8)))
+
+
+def test_a_nodes_row_tells_what_is_on_disk_from_what_was_written(small):
+    from oxiray.util.state import list_nodes
+
+    small()
+    refs = [ref for ref, _ in put_many(8, STORE // 4)]
+    (node,) = list_nodes()
+    assert 0 < node.disk_bytes <= node.spilled_bytes
+    ray.get(refs[0])
+    (after,) = list_nodes()
+    assert after.restored_bytes >= STORE // 4 > node.restored_bytes
+    del refs
+    wait_until(lambda: list_nodes()[0].disk_bytes == 0, message="nothing is on disk any more")
+    assert list_nodes()[0].spilled_bytes >= node.spilled_bytes

@@ -91,7 +91,7 @@ export interface ClusterNode {
   store_size: number | null;
   store_used: number | null;
   store_objects: number | null;
-  spilled_bytes: number | null;
+  disk_bytes: number | null;
   waiting: string[] | null;
   workers: number | null;
   pid: number | null;

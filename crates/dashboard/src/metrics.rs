@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::source::{Answer, Source};
 
 /// What there is, as `# HELP` says it. Grafana's dashboard in `docs/grafana` uses these names.
-const METRICS: [(&str, &str); 12] = [
+const METRICS: [(&str, &str); 14] = [
     ("oxiray_nodes", "Nodes by state."),
     ("oxiray_resource_total", "What a node has, by resource."),
     ("oxiray_resource_available", "What a node has free, by resource."),
@@ -17,7 +17,9 @@ const METRICS: [(&str, &str); 12] = [
     ("oxiray_object_store_size_bytes", "Shared memory for objects, by node."),
     ("oxiray_object_store_used_bytes", "Shared memory in use, by node."),
     ("oxiray_object_store_objects", "Objects in shared memory, by node."),
-    ("oxiray_spilled_bytes", "Objects on disk, by node."),
+    ("oxiray_object_store_disk_bytes", "Objects on disk, by node."),
+    ("oxiray_spilled_bytes_total", "Written to disk since the node started, by node."),
+    ("oxiray_restored_bytes_total", "Read back from disk since the node started, by node."),
     ("oxiray_workers", "Processes by node and type."),
     ("oxiray_process_memory_bytes", "Resident memory of a process."),
     ("oxiray_node_memory_bytes", "Memory of a node's machine, used and total."),
@@ -98,7 +100,9 @@ impl Samples {
             ("oxiray_object_store_size_bytes", "store_size"),
             ("oxiray_object_store_used_bytes", "store_used"),
             ("oxiray_object_store_objects", "store_objects"),
-            ("oxiray_spilled_bytes", "spilled_bytes"),
+            ("oxiray_object_store_disk_bytes", "disk_bytes"),
+            ("oxiray_spilled_bytes_total", "spilled_bytes"),
+            ("oxiray_restored_bytes_total", "restored_bytes"),
         ] {
             self.add(metric, &[("node_id", id)], &node[key]);
         }
@@ -110,7 +114,8 @@ impl Samples {
     fn text(&self) -> String {
         let mut text = String::new();
         for (metric, about) in METRICS {
-            let _ = writeln!(text, "# HELP {metric} {about}\n# TYPE {metric} gauge");
+            let kind = if metric.ends_with("_bytes_total") { "counter" } else { "gauge" };
+            let _ = writeln!(text, "# HELP {metric} {about}\n# TYPE {metric} {kind}");
             for (_, labels, value) in self.lines.iter().filter(|line| line.0 == metric) {
                 let _ = writeln!(text, "{metric}{labels} {value}");
             }
@@ -151,5 +156,6 @@ mod tests {
         assert!(text.contains("oxiray_workers{type=\"WORKER\"} 2\n"));
         assert!(!text.contains("state=\"X\""));
         assert_eq!(text.matches("# TYPE oxiray_workers gauge").count(), 1);
+        assert_eq!(text.matches("# TYPE oxiray_spilled_bytes_total counter").count(), 1);
     }
 }

@@ -161,7 +161,7 @@ export class World {
         store_size: 4 * GIB,
         store_used: Math.round((1.4 + 0.5 * wave(i) + i * 0.4) * GIB),
         store_objects: 210 + Math.round(60 * wave(i)),
-        spilled_bytes: i === 1 ? 3.2e8 : 0,
+        disk_bytes: i === 1 ? 3.2e8 : 0,
         waiting: [],
         workers: node.cpus,
         pid: 4000 + i,

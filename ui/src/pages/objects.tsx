@@ -69,7 +69,7 @@ export function ObjectsPage({ route }: { route: Route }) {
                 total={node.store_size}
                 worry
                 text={`${bytes(node.store_used)} of ${bytes(node.store_size)}${
-                  node.spilled_bytes ? `, ${bytes(node.spilled_bytes)} on disk` : ""
+                  node.disk_bytes ? `, ${bytes(node.disk_bytes)} on disk` : ""
                 }`}
               />
             ))}

@@ -51,7 +51,7 @@ export function NodeCard({ node, name }: { node: ClusterNode; name: string }) {
             worry
             text={`${bytes(node.store_used)} of ${bytes(node.store_size)}`}
           />
-          {!!node.spilled_bytes && <p class="sub">{bytes(node.spilled_bytes)} on disk</p>}
+          {!!node.disk_bytes && <p class="sub">{bytes(node.disk_bytes)} on disk</p>}
           {node.waiting?.map((sentence) => (
             <p class="sub" key={sentence}>
               {sentence}
