@@ -10,7 +10,11 @@ from . import _native
 
 
 def timeline(filename: str | os.PathLike[str] | None = None) -> list[dict[str, Any]] | None:
-    """The events of the session, or None after writing them to `filename` as JSON."""
+    """The events of the session, or None after writing them to `filename` as JSON.
+
+    Times are in microseconds from the first of them: since 1970 they would be longer than viewers
+    keep to the nanosecond. `start_us` of the `process_name` events says when that was.
+    """
     if not _native.is_running():
         raise RuntimeError("There is no session to show a timeline of: call init() first")
     if filename is not None:

@@ -1,8 +1,9 @@
-//! The invariants E-1 to E-6, and what a history says of what was recorded.
+//! The invariants E-1 to E-6 and T-1 to T-4, and what a history says of what was recorded.
 
 mod damaged;
 mod merging;
 mod recording;
+mod tracing;
 mod viewing;
 
 use std::path::{Path, PathBuf};

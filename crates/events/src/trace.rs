@@ -1,11 +1,28 @@
 //! What ran when, all of it, in the format that chrome://tracing and Perfetto read.
 //!
 //! Nodes are processes of the trace, and their processes its threads. A task is a slice, with
-//! slices inside for arguments, the function and returns where these took long enough to be seen;
-//! arrows lead from the tasks that made its arguments.
+//! slices inside for arguments and returns where these took long enough to be seen; the rest of it
+//! is the function. Arrows lead from the tasks that made its arguments.
+//!
+//! Both viewers are strict, so:
+//!
+//! - **T-1** Times count from the first moment of the trace. Viewers read them as 64-bit floating
+//!   point, which has a quarter of a microsecond left for times since 1970: slices that follow each
+//!   other would overlap.
+//! - **T-2** Any two slices of a row lie apart, or one within the other. Perfetto drops a slice that
+//!   does not.
+//! - **T-3** Both ends of an arrow are at the beginning of their task, a nanosecond before anything
+//!   inside. Viewers bind an arrow to the innermost slice, and to Perfetto that is the one that
+//!   began last, be it over or not. Perfetto draws it from the end of the one to the beginning of
+//!   the other all the same.
+//! - **T-4** A backslash at the end of a text is spelt `\u005c`. To Perfetto the quote after `\\`
+//!   would not end the text, and it would refuse the whole trace.
+
+mod lanes;
 
 use std::io::{self, BufWriter, Write};
 
+use self::lanes::Lanes;
 use crate::format::Role;
 use crate::history::{History, NONE, Process};
 use crate::task::{Attempt, State, Task};
@@ -14,20 +31,30 @@ use crate::texts::TextPlace;
 /// A part of a task shorter than this is not drawn by itself, only said.
 const SHORTEST_PART_NS: u64 = 10_000;
 
-/// Writes a history as a JSON array, a piece at a time. `text` gives the words of failures and of
-/// marked spans, or `None` where they are not to be had.
+/// Writes a history as a JSON array, a piece at a time. What runs is drawn until `now_ns`. `text`
+/// gives the words of failures and of marked spans, or `None` where they are not to be had.
 pub fn write(
     history: &History,
+    now_ns: u64,
     mut text: impl FnMut(TextPlace) -> Option<String>,
     out: impl Write,
 ) -> io::Result<()> {
     let names = history.names().iter().map(|name| json(name)).collect();
-    let mut trace =
-        Trace { out: BufWriter::with_capacity(1 << 18, out), first: true, names, arrows: 0 };
+    let out = BufWriter::with_capacity(1 << 18, out);
+    let zero = first_moment(history);
+    // The clock of another node may be ahead.
+    let now = history.extent_ns().map_or(now_ns, |(_, last)| last.max(now_ns));
+    let mut trace = Trace { out, first: true, names, arrows: 0, zero, now };
     trace.out.write_all(b"[")?;
     trace.rows(history)?;
     for task in history.tasks() {
-        trace.task(task, &mut text)?;
+        for attempt in task.attempts() {
+            trace.attempt(task, attempt, &mut text)?;
+        }
+    }
+    // After the slices that they bind.
+    for task in history.tasks() {
+        trace.arrows(task)?;
     }
     for process in history.processes() {
         trace.spans(history, process, &mut text)?;
@@ -36,12 +63,24 @@ pub fn write(
     trace.out.flush()
 }
 
+/// Nothing in the trace is earlier. In whole microseconds, so that it can be said exactly.
+fn first_moment(history: &History) -> u64 {
+    let submitted = history.tasks().filter_map(|task| task.submitted_ns());
+    let failed = history.failures.iter().map(|failed| failed.time);
+    let ran = history.extent_ns().map(|(first, _)| first);
+    let first = submitted.chain(failed).chain(ran).min().unwrap_or(0);
+    first - first % 1000
+}
+
 struct Trace<W: Write> {
     out: BufWriter<W>,
     first: bool,
     /// Quoted and escaped.
     names: Vec<String>,
     arrows: u64,
+    /// Nanoseconds since 1970 that are 0 in the trace, and that are now.
+    zero: u64,
+    now: u64,
 }
 
 impl<W: Write> Trace<W> {
@@ -56,46 +95,47 @@ impl<W: Write> Trace<W> {
         self.names.get(index as usize).map_or("\"?\"", String::as_str)
     }
 
+    fn at(&self, ns: u64) -> Micros {
+        micros(ns.saturating_sub(self.zero))
+    }
+
     fn rows(&mut self, history: &History) -> io::Result<()> {
         let mut nodes: Vec<u32> = history.processes().iter().map(|process| process.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
+        let start = self.zero / 1000;
+        // Viewers add its number.
         for node in nodes {
             write!(
                 self.next()?,
-                r#"{{"ph":"M","name":"process_name","pid":{node},"args":{{"name":"node {node}"}}}}"#
+                r#"{{"ph":"M","name":"process_name","pid":{node},"args":{{"name":"node","start_us":{start}}}}}"#
             )?;
         }
         // One that only others speak of has nothing to show.
         for process in history.processes().iter().filter(|process| process.pid > 0) {
-            let what = match process.role {
-                Role::Driver => "driver",
-                Role::Worker => "worker",
-                Role::Node => "node service",
-            };
-            let Process { node, pid, id, .. } = process;
-            write!(
-                self.next()?,
-                r#"{{"ph":"M","name":"thread_name","pid":{node},"tid":{pid},"args":{{"name":"{what} {pid}"}}}}"#
-            )?;
-            let order = id.number();
-            write!(
-                self.next()?,
-                r#"{{"ph":"M","name":"thread_sort_index","pid":{node},"tid":{pid},"args":{{"sort_index":{order}}}}}"#
-            )?;
+            self.row(process, 0)?;
         }
         Ok(())
     }
 
-    fn task(
-        &mut self,
-        task: Task<'_>,
-        text: &mut impl FnMut(TextPlace) -> Option<String>,
-    ) -> io::Result<()> {
-        for attempt in task.attempts() {
-            self.attempt(task, attempt, text)?;
-        }
-        self.arrows(task)
+    fn row(&mut self, process: &Process, lane: usize) -> io::Result<()> {
+        let what = match process.role {
+            Role::Driver => "driver",
+            Role::Worker => "worker",
+            Role::Node => "node service",
+        };
+        let Process { node, pid, id, .. } = process;
+        let tid = lane_id(*pid, lane);
+        let thread = if lane > 0 { format!(", thread {}", lane + 1) } else { String::new() };
+        write!(
+            self.next()?,
+            r#"{{"ph":"M","name":"thread_name","pid":{node},"tid":{tid},"args":{{"name":"{what} {pid}{thread}"}}}}"#
+        )?;
+        let order = id.number();
+        write!(
+            self.next()?,
+            r#"{{"ph":"M","name":"thread_sort_index","pid":{node},"tid":{tid},"args":{{"sort_index":{order}}}}}"#
+        )
     }
 
     fn attempt(
@@ -111,19 +151,23 @@ impl<W: Write> Trace<W> {
             (_, _, Some(owner), Some(failure)) => (owner, failure.time_ns),
             _ => return Ok(()),
         };
-        let end = attempt.end_ns();
         let state = attempt.state();
         let entry = &task.history.entries[task.index as usize];
         let name = self.name(entry.name).to_owned();
-        let out = self.next()?;
-        let duration = micros(end.map_or(0, |end| end.saturating_sub(start)));
+        let end = self.end(attempt, start);
+        let duration = micros(end - start);
         let (node, pid) = (worker.node, worker.pid);
-        let at = micros(start);
-        // A slice without an end is drawn to the end of the trace.
-        match (attempt.start_ns(), end) {
-            (Some(_), Some(_)) => write!(out, r#"{{"ph":"X","dur":{duration},"#)?,
-            (Some(_), None) => write!(out, r#"{{"ph":"B","#)?,
-            (None, _) => write!(out, r#"{{"ph":"i","s":"t","#)?,
+        let at = self.at(start);
+        let moments = [
+            ("submitted", task.submitted_ns()),
+            ("ready", attempt.ready_ns().filter(|ready| Some(*ready) != task.submitted_ns())),
+            ("sent", attempt.sent_ns()),
+        ];
+        let moments = moments.map(|(what, moment)| (what, moment.map(|moment| self.at(moment))));
+        let out = self.next()?;
+        match attempt.start_ns() {
+            Some(_) => write!(out, r#"{{"ph":"X","dur":{duration},"#)?,
+            None => write!(out, r#"{{"ph":"i","s":"t","#)?,
         }
         write!(out, r#""name":{name},"cat":"task","pid":{node},"tid":{pid},"ts":{at},"#)?;
         if state == State::Failed {
@@ -136,14 +180,9 @@ impl<W: Write> Trace<W> {
         if let Some(parent) = task.parent() {
             write!(out, r#","parent_task_id":"{parent}""#)?;
         }
-        let moments = [
-            ("submitted", task.submitted_ns()),
-            ("ready", attempt.ready_ns().filter(|ready| Some(*ready) != task.submitted_ns())),
-            ("sent", attempt.sent_ns()),
-        ];
         for (what, moment) in moments {
             if let Some(moment) = moment {
-                write!(out, r#","{what}_us":{}"#, micros(moment))?;
+                write!(out, r#","{what}_us":{moment}"#)?;
             }
         }
         let parts = attempt.parts_ns();
@@ -162,32 +201,43 @@ impl<W: Write> Trace<W> {
         }
         out.write_all(b"}}")?;
         match parts {
-            Some(parts) => self.parts(worker, start, parts),
+            Some([fetch, _, store]) => self.parts(worker, start, end, fetch, store),
             None => Ok(()),
         }
     }
 
-    fn parts(&mut self, worker: &Process, start: u64, parts: [u64; 3]) -> io::Result<()> {
-        let [fetch, execute, store] = parts;
-        if fetch < SHORTEST_PART_NS && store < SHORTEST_PART_NS {
-            return Ok(());
-        }
+    /// Where the slice of an attempt ends: one that runs, now. None is too short for an arrow.
+    fn end(&self, attempt: Attempt<'_>, start: u64) -> u64 {
+        attempt.end_ns().unwrap_or(self.now).max(start.saturating_add(1))
+    }
+
+    fn parts(
+        &mut self,
+        worker: &Process,
+        start: u64,
+        end: u64,
+        fetch: u64,
+        store: u64,
+    ) -> io::Result<()> {
         let (node, pid) = (worker.node, worker.pid);
-        let mut at = start;
-        for (what, duration) in [("fetch", fetch), ("execute", execute), ("store", store)] {
+        // T-3: what is fetched from the first moment is drawn from the next.
+        let parts = [
+            ("fetch", start.saturating_add(1), fetch.saturating_sub(1)),
+            ("store", end - store.min(end), store),
+        ];
+        for (what, at, duration) in parts {
             if duration >= SHORTEST_PART_NS {
-                let (start, duration) = (micros(at), micros(duration));
+                let (at, duration) = (self.at(at), micros(duration));
                 write!(
                     self.next()?,
-                    r#"{{"ph":"X","name":"{what}","cat":"part","pid":{node},"tid":{pid},"ts":{start},"dur":{duration}}}"#
+                    r#"{{"ph":"X","name":"{what}","cat":"part","pid":{node},"tid":{pid},"ts":{at},"dur":{duration}}}"#
                 )?;
             }
-            at = at.saturating_add(duration);
         }
         Ok(())
     }
 
-    /// From the end of each task that it needs to its own beginning.
+    /// From each task that it needs, see T-3.
     fn arrows(&mut self, task: Task<'_>) -> io::Result<()> {
         let history = task.history;
         let mut next = history.entries[task.index as usize].needs;
@@ -198,11 +248,8 @@ impl<W: Write> Trace<W> {
             let (Some(from), Some(to)) = (need.worker(), this.worker()) else {
                 continue;
             };
-            // Both ends must lie within their slices.
-            let (Some(begun), Some(left)) = (need.start_ns(), need.end_ns()) else { continue };
-            let Some(arrived) = this.start_ns() else { continue };
-            let left = micros(left.saturating_sub(1000).max(begun));
-            let arrived = micros(arrived);
+            let (Some(left), Some(arrived)) = (need.start_ns(), this.start_ns()) else { continue };
+            let (left, arrived) = (self.at(left), self.at(arrived));
             self.arrows += 1;
             let id = self.arrows;
             let out = self.next()?;
@@ -227,13 +274,19 @@ impl<W: Write> Trace<W> {
         text: &mut impl FnMut(TextPlace) -> Option<String>,
     ) -> io::Result<()> {
         let Process { node, pid, .. } = process;
-        for span in &process.spans {
+        let mut lanes = Lanes::new(history, process);
+        for span in lanes::outer_first(&process.spans) {
             let name = self.name(span.name).to_owned();
-            let (at, duration) = (micros(span.start), micros(span.duration));
+            let (lane, is_new) = lanes.place(span);
+            if is_new {
+                self.row(process, lane)?;
+            }
+            let tid = lane_id(*pid, lane);
+            let (at, duration) = (self.at(span.start), micros(span.duration));
             let out = self.next()?;
             write!(
                 out,
-                r#"{{"ph":"X","name":{name},"cat":"profile","pid":{node},"tid":{pid},"ts":{at},"dur":{duration},"args":{{"#
+                r#"{{"ph":"X","name":{name},"cat":"profile","pid":{node},"tid":{tid},"ts":{at},"dur":{duration},"args":{{"#
             )?;
             let mut separator = "";
             if span.task != NONE {
@@ -250,19 +303,43 @@ impl<W: Write> Trace<W> {
     }
 }
 
+/// Process ids end below this.
+const PID_LIMIT: u64 = 1 << 22;
+
+/// The first lane of a process has its number, the others numbers that no process has.
+fn lane_id(pid: u32, lane: usize) -> u64 {
+    u64::from(pid) + lane as u64 * PID_LIMIT
+}
+
 /// What users gave with a span is JSON, unless it was cut.
 fn extra_data(text: &str) -> String {
     match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(_) => text.to_owned(),
+        Ok(_) => spell_last_backslashes(text),
         Err(_) => json(text),
     }
 }
 
 fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    spell_last_backslashes(&serde_json::Value::from(text).to_string())
+}
+
+/// T-4, in any JSON.
+fn spell_last_backslashes(json: &str) -> String {
+    let mut spelt = String::with_capacity(json.len());
+    let mut rest = json;
+    // What follows a backslash is escaped by it, also if it is another.
+    while let Some(at) = rest.find('\\').filter(|at| at + 2 <= rest.len()) {
+        let (before, escape) = rest.split_at(at);
+        spelt.push_str(before);
+        spelt.push_str(if escape.starts_with(r#"\\""#) { r"\u005c" } else { &escape[..2] });
+        rest = &escape[2..];
+    }
+    spelt.push_str(rest);
+    spelt
 }
 
 /// Nanoseconds as microseconds, to the last digit.
+#[derive(Clone, Copy)]
 struct Micros(u64);
 
 fn micros(ns: u64) -> Micros {

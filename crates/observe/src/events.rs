@@ -5,6 +5,7 @@ use std::path::Path;
 
 use oxiray_events::texts::{self, TextPlace};
 use oxiray_events::{FileInfo, Files, History, LocalFiles, trace};
+use oxiray_sys::clock::wall_ns;
 use oxiray_wire::control::{MOST_OF_FILE, ReadFile, from_node::Body, to_node};
 
 use crate::error::{Error, Result};
@@ -169,7 +170,7 @@ impl Session {
         let Self { observer, dir, history, .. } = self;
         let mut texts = Texts::new(observer, dir);
         let failed = |error| Error::File(format!("the trace cannot be written: {error}"));
-        trace::write(history, |place| texts.read(place), out).map_err(failed)?;
+        trace::write(history, wall_ns(), |place| texts.read(place), out).map_err(failed)?;
         notes.extend(texts.missing);
         Ok(notes)
     }

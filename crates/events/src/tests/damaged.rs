@@ -64,7 +64,7 @@ fn look_at(session: &Session) -> usize {
     }
     let mut written = Vec::new();
     let text = |place| crate::texts::read(&mut session.files(), place).unwrap();
-    trace::write(&history, text, &mut written).unwrap();
+    trace::write(&history, 0, text, &mut written).unwrap();
     serde_json::from_slice::<serde_json::Value>(&written).unwrap();
     history.len()
 }

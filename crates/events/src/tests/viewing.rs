@@ -1,6 +1,4 @@
-//! The timeline and the trace.
-
-use serde_json::Value;
+//! The timeline, and what a million tasks cost in it and in the trace.
 
 use super::*;
 use crate::timeline::{self, Filter};
@@ -59,48 +57,6 @@ fn narrow_runs_are_one_span_with_the_name_of_most() {
     assert!(relative(&history, 0, 2000, 20, "nothing").is_empty());
 }
 
-fn traced(session: &Session) -> Vec<Value> {
-    let mut written = Vec::new();
-    let text = |place| crate::texts::read(&mut session.files(), place).unwrap();
-    trace::write(&session.history(), text, &mut written).unwrap();
-    serde_json::from_slice(&written).unwrap()
-}
-
-#[test]
-fn a_trace_has_rows_slices_parts_and_arrows() {
-    let session = Session::new();
-    let mut driver = session.log(DRIVER, Role::Driver);
-    let mut worker = session.log(2, Role::Worker);
-    let (make, take) = (name("make"), name("take \"it\""));
-    driver.submitted(task(1), TaskKind::Function, &make, false, [].into_iter());
-    let needs = [task(1).object(1)];
-    driver.submitted(task(2), TaskKind::Function, &take, true, needs.into_iter());
-    worker.ran(&Ran { store: 50_000, ..ran(task(1), &make, 1_000_000, 100_000) });
-    let error = Some(("KeyError", "Traceback\n'x'"));
-    worker.ran(&Ran { error, ..ran(task(2), &take, 2_000_000, 100_000) });
-    worker.span("mark", 2_000_010, 500, "{\"step\":3}");
-    let events = traced(&session);
-    let phases = |phase: &str| {
-        let phase = phase.to_owned();
-        events.iter().filter(move |event| event["ph"] == *phase).collect::<Vec<_>>()
-    };
-    assert_eq!(phases("M").len(), 5);
-    let slices = phases("X");
-    let find = |name: &str| *slices.iter().find(|slice| slice["name"] == name).unwrap();
-    assert_eq!(find("make")["args"]["task_id"], task(1).to_string());
-    assert_eq!(find("make")["dur"], 150.01);
-    assert_eq!(find("store")["dur"], 50.0);
-    assert_eq!(find("execute")["dur"], 100.0);
-    let failed = &find("take \"it\"")["args"];
-    assert_eq!(failed["error"], "Traceback\n'x'");
-    assert_eq!(failed["state"], "FAILED");
-    assert_eq!(find("mark")["args"]["extra_data"]["step"], 3);
-    let (starts, ends) = (phases("s"), phases("f"));
-    assert_eq!((starts.len(), ends.len()), (1, 1));
-    assert_eq!(starts[0]["id"], ends[0]["id"]);
-    assert_eq!(ends[0]["ts"], find("take \"it\"")["ts"]);
-}
-
 /// `cargo nextest run -p oxiray-events --release --run-ignored only` says what a million costs.
 #[test]
 #[ignore = "a million tasks: a quarter of a gigabyte of files"]
@@ -148,7 +104,7 @@ fn a_million_tasks() {
     println!("summary: {:?}", began.elapsed());
     let path = session.0.join("trace.json");
     let began = clock();
-    trace::write(&history, |_| None, std::fs::File::create(&path).unwrap()).unwrap();
+    trace::write(&history, last, |_| None, std::fs::File::create(&path).unwrap()).unwrap();
     let size = std::fs::metadata(&path).unwrap().len();
     println!("trace: {:?}, {} MB", began.elapsed(), size >> 20);
 }
