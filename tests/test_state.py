@@ -195,15 +195,17 @@ def test_connections_are_forgotten_when_nobody_asks():
     assert not kept._used and kept._timer is None
 
 
-def test_a_log_that_is_begun_anew_is_read_anew(monkeypatch):
+def test_a_log_that_was_too_fast_says_that_lines_are_missing(monkeypatch):
     from oxiray.util.state import _logs
 
     half_a_character = "ä".encode()[:1]
-    answers = iter([(half_a_character, 1), (b"", 0), (b"new", 3), (b"", 3)])
+    chunks = [(half_a_character, False), (b"later", True), (b"", False)]
+    answers = iter((data, (1, 1, 0), is_after_loss, False) for data, is_after_loss in chunks)
     monkeypatch.setattr(_logs, "ask", lambda address, question, timeout: next(answers))
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
     pieces = _logs._Reader(None, 1, decoder, False, -1, 0.0).of_file("node", "file")
-    assert list(pieces) == ["new"]
+    with pytest.warns(UserWarning, match="Lines are missing"):
+        assert list(pieces) == ["later"]
 
 
 def test_logs_of_a_worker(alone):
@@ -224,7 +226,7 @@ def test_logs_of_a_worker(alone):
 
 
 @pytest.mark.parametrize(
-    "name", ["../node.sock", "..", "/etc/passwd", "../events", "none.log", "logs/x", "a\0b"]
+    "name", ["../node.sock", "..", "/etc/passwd", "../events", "none.log.1", "logs/x", "a\0b"]
 )
 def test_no_name_leads_out_of_the_logs(alone, name):
     from oxiray import _native
@@ -232,7 +234,7 @@ def test_no_name_leads_out_of_the_logs(alone, name):
     node = ray.get_runtime_context().get_node_id()
     observer = _native.Observer(_native.context()["session_dir"])
     with pytest.raises(OSError, match=r"no file|cannot be read"):
-        observer.read_log(node, name, 0)
+        observer.read_log(node, name, (0, 0, 0))
 
 
 def test_a_link_in_the_logs_is_not_followed(alone, tmp_path):
@@ -245,7 +247,7 @@ def test_a_link_in_the_logs_is_not_followed(alone, tmp_path):
     try:
         node = ray.get_runtime_context().get_node_id()
         with pytest.raises(OSError, match="link"):
-            _native.Observer(directory).read_log(node, "link.log", 0)
+            _native.Observer(directory).read_log(node, "link.log", (0, 0, 0))
         assert "link.log" not in str(state.list_logs())
     finally:
         os.remove(link)
@@ -366,7 +368,7 @@ def test_no_name_leads_out_of_another_nodes_logs(two):
     observer = _native.Observer(_native.context()["session_dir"])
     for name in ("../node.sock", "..", "../../../../../../etc/passwd"):
         with pytest.raises(OSError, match="cannot be read"):
-            observer.read_log(two.other.node_id, name, 0)
+            observer.read_log(two.other.node_id, name, (0, 0, 0))
 
 
 def test_jobs_of_a_cluster(two, driver):

@@ -207,14 +207,24 @@ class Observer:
     def find_log(
         self,
         *,
-        file: str | None = None,
-        node_id: str | None = None,
-        actor_id: str | None = None,
-        pid: int | None = None,
-        is_error: bool = False,
-    ) -> tuple[str, str] | None: ...
-    def log_tail(self, node_id: str, file: str, lines: int) -> int: ...
-    def read_log(self, node_id: str, file: str, offset: int) -> tuple[bytes, int]: ...
+        file: str | None,
+        node_id: str | None,
+        actor_id: str | None,
+        pid: int | None,
+        is_error: bool,
+        may_come: bool,
+    ) -> tuple[str, str] | None:
+        """The node and the file; `may_come`: a worker's that does not exist yet will do."""
+
+    def log_tail(self, node_id: str, file: str, lines: int) -> tuple[int, int, int]:
+        """The place at which the last lines of a log begin."""
+
+    def read_log(
+        self, node_id: str, file: str, place: tuple[int, int, int]
+    ) -> tuple[bytes, tuple[int, int, int], bool, bool]:
+        """What follows a place of a log; the place to go on at; whether something is missing before
+        it; whether nothing will ever follow. (0, 0, 0) is before everything that is kept."""
+
     def task_output(
         self, task_id: str, is_error: bool, place: tuple[str, int] | None = None
     ) -> tuple[bytes, tuple[str, int]]:

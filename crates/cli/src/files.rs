@@ -4,10 +4,11 @@
 //! A path is a folder and a name, nothing more: no name leads out of its folder, and no
 //! link is followed. A thread reads, so that a slow disk keeps nobody else waiting.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -169,13 +170,23 @@ fn begin(wanted: &ReadFile, size: u64) -> u64 {
     if wanted.from_end { size.saturating_sub(wanted.offset) } else { wanted.offset.min(size) }
 }
 
+/// The same as long as a file exists, whatever it is called. The number of its inode alone is soon
+/// another's when it is gone; that of an earlier time it can not be. (Where files have no time of
+/// birth, as in memory on older systems, numbers are not used again.)
+fn identity(about: &Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (about.dev(), about.ino(), about.created().ok()).hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
 fn of_file(file: &File, wanted: &ReadFile) -> io::Result<FilePart> {
-    let size = file.metadata()?.len();
+    let about = file.metadata()?;
+    let (size, identity) = (about.len(), identity(&about));
     let offset = begin(wanted, size);
     let mut bytes = vec![0; most(wanted).min(usize::try_from(size - offset).unwrap_or(usize::MAX))];
     let len = file.read_at(&mut bytes, offset)?;
     bytes.truncate(len);
-    Ok(FilePart { offset, bytes, size, ..FilePart::default() })
+    Ok(FilePart { offset, bytes, size, identity, ..FilePart::default() })
 }
 
 fn cut(all: &[u8], wanted: &ReadFile) -> FilePart {
@@ -286,6 +297,20 @@ mod tests {
         fs::write(folder.0.join("logs/big"), vec![7; 200_000]).unwrap();
         let part = folder.ask("logs/big", 0, false, u32::MAX);
         assert_eq!((part.bytes.len(), part.size), (MOST_OF_FILE as usize, 200_000));
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_another_name_and_another_by_the_same() {
+        let folder = Folder::new("identity");
+        let logs = folder.0.join("logs");
+        let identity = |name: &str| folder.ask(&format!("logs/{name}"), 0, false, 0).identity;
+        fs::write(logs.join("a.out"), "x").unwrap();
+        let first = identity("a.out");
+        fs::rename(logs.join("a.out"), logs.join("a.out.1")).unwrap();
+        fs::write(logs.join("a.out"), "x").unwrap();
+        assert!(first != 0 && identity("a.out.1") == first && identity("a.out") != first);
+        fs::write(logs.join("a.out.1"), "longer").unwrap();
+        assert_eq!(identity("a.out.1"), first, "what is in it does not matter");
     }
 
     #[test]

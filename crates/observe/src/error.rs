@@ -37,6 +37,9 @@ pub enum Error {
     /// A file cannot be read.
     #[error("{0}")]
     File(String),
+    /// There is no such file. Retryable where it may come.
+    #[error("{0}")]
+    NoSuchFile(String),
     /// The question makes no sense, for this reason.
     #[error("{0}")]
     BadQuery(String),
@@ -46,6 +49,13 @@ pub enum Error {
     /// A program that is needed failed.
     #[error("{0}")]
     Program(String),
+}
+
+impl Error {
+    /// Whether the session that was asked, and answered before, has ended.
+    pub fn is_end_of_session(&self) -> bool {
+        matches!(self, Self::Connection { .. } | Self::Refused(_))
+    }
 }
 
 /// What a session answers, or why it does not.

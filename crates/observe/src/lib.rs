@@ -11,7 +11,8 @@
 //! - `rows`: what the engine says, as rows
 //! - `tasks`: tasks, of which there may be a million; `events`: where they are read from
 //! - `timeline`: what ran when, to be drawn
-//! - [`logs`]: log files of every node; [`task_output`]: what one task printed of them
+//! - [`logs`]: log files of every node; [`log_stream`]: one as it grows, with its older parts;
+//!   [`task_output`]: what one task printed of them
 //! - `machine`: processors and memory of every node
 //! - [`py_spy`]: what a process does right now
 //! - `observer`: the connection; [`error`]: what can go wrong
@@ -21,6 +22,7 @@ mod events;
 #[cfg(test)]
 mod fake_node;
 pub mod find;
+pub mod log_stream;
 pub mod logs;
 mod machine;
 mod observer;

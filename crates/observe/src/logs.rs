@@ -1,10 +1,11 @@
 //! Log files of every node.
 
-use oxiray_wire::control::{MOST_OF_FILE, ReadFile};
-
+use oxiray_wire::control::{FilePart, MOST_OF_FILE, ReadFile};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::log_stream::is_older_part;
+use crate::query::Query;
 use crate::resource::Resource;
 use crate::rows::hex;
 use crate::session::Session;
@@ -26,6 +27,8 @@ pub struct Wanted {
     pub pid: Option<u32>,
     /// Its standard error rather than its output.
     pub is_error: bool,
+    /// A worker's log that does not exist will do: it may print something yet.
+    pub may_come: bool,
 }
 
 /// A log file.
@@ -50,6 +53,8 @@ pub struct LogPart {
     pub bytes: Vec<u8>,
     /// Bytes that the file has now.
     pub size: u64,
+    /// Which file it is, whatever it is called.
+    pub identity: u64,
 }
 
 impl LogPart {
@@ -97,6 +102,17 @@ impl Session {
         offset: i64,
         most: u32,
     ) -> Result<LogPart> {
+        self.at_node(node_id, |session, node| {
+            session.read(node, &format!("logs/{file}"), offset, most)
+        })
+    }
+
+    /// Asks for files of a node, by the node's id or its beginning.
+    pub(crate) fn at_node<T>(
+        &mut self,
+        node_id: &str,
+        ask: impl FnOnce(&mut Self, u32) -> Result<T>,
+    ) -> Result<T> {
         let number = match &self.last_node {
             Some((known, number)) if known == node_id => *number,
             _ => {
@@ -104,11 +120,11 @@ impl Session {
                 self.node_number(&nodes, node_id)?.0
             }
         };
-        let read = self.read(number, &format!("logs/{file}"), offset, most);
+        let answer = ask(self, number);
         // Who reads on asks for the same again, some times a second. A node that could not be
         // read may have left: then the list of nodes says so.
-        self.last_node = read.is_ok().then(|| (node_id.to_owned(), number));
-        read
+        self.last_node = answer.is_ok().then(|| (node_id.to_owned(), number));
+        answer
     }
 
     /// The id of the node and the name of the file that are wanted; none: nothing says which.
@@ -134,13 +150,23 @@ impl Session {
         };
         let (files, notes) = self.log_files(node_id.as_deref())?;
         let exact: Vec<&LogFile> = files.iter().filter(|file| file.file == name).collect();
-        let partial = || files.iter().filter(|file| file.file.contains(&name)).collect();
+        // Not the older parts of each: they are read with it.
+        let is_like = |file: &&LogFile| file.file.contains(&name) && !is_older_part(&file.file);
+        let partial = || files.iter().filter(is_like).collect();
         let found: Vec<&LogFile> =
             if exact.is_empty() && pid.is_none() { partial() } else { exact };
         match found[..] {
             [one] => Ok(Some((one.node_id.clone(), one.file.clone()))),
-            [] if pid.is_some() && notes.is_empty() => {
-                Err(Error::File(format!("it has printed nothing: there is no file {name}")))
+            [] if let Some(pid) = pid
+                && notes.is_empty() =>
+            {
+                let node_id = self.node_of_worker(pid, node_id.as_deref())?;
+                match wanted.may_come {
+                    true => Ok(Some((node_id, name))),
+                    false => Err(Error::NoSuchFile(format!(
+                        "it has printed nothing: there is no file {name}"
+                    ))),
+                }
             }
             [] => {
                 let missing: String = notes.iter().map(|note| format!(" ({note})")).collect();
@@ -159,25 +185,17 @@ impl Session {
         }
     }
 
-    /// Where the last lines of a file begin: looks from its end, a piece at a time.
-    pub fn beginning_of_tail(&mut self, node_id: &str, file: &str, lines: u64) -> Result<u64> {
-        let size = self.read_log(node_id, file, 0, 0)?.size;
-        let (mut end, mut left) = (size, lines);
-        while end > 0 && left > 0 {
-            let start = end.saturating_sub(u64::from(AT_ONCE));
-            let part = self.read_log(node_id, file, start as i64, (end - start) as u32)?;
-            let ends = part.bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
-            for (at, _) in ends {
-                let next = start + at as u64 + 1;
-                // One that ends the last line begins none.
-                left -= u64::from(next != size);
-                if left == 0 {
-                    return Ok(next);
-                }
-            }
-            end = start;
-        }
-        Ok(if lines == 0 { size } else { 0 })
+    /// The node of a worker that is, or was lately.
+    fn node_of_worker(&mut self, pid: u32, node_id: Option<&str>) -> Result<String> {
+        let rows = self.list(Resource::Workers, &Query::default())?.rows;
+        let ids = rows.iter().filter(|row| row["pid"] == pid && row["worker_type"] == "WORKER");
+        let mut ids = ids.filter_map(|row| row["node_id"].as_str());
+        let found = ids.find(|id| node_id.is_none_or(|wanted| id.starts_with(wanted)));
+        found.map(str::to_owned).ok_or_else(|| {
+            Error::BadQuery(format!(
+                "there is no worker with the process id {pid}; `oxiray list workers` shows all"
+            ))
+        })
     }
 
     pub(crate) fn read(
@@ -195,7 +213,8 @@ impl Session {
             ..ReadFile::default()
         };
         let part = self.observer.part(node, wanted)?;
-        Ok(LogPart { offset: part.offset, bytes: part.bytes, size: part.size })
+        let FilePart { offset, bytes, size, identity, .. } = part;
+        Ok(LogPart { offset, bytes, size, identity })
     }
 
     /// The whole of a small file, as text.
@@ -216,7 +235,7 @@ mod tests {
     use std::time::Duration;
 
     use oxiray_wire::cluster::NodeInfo;
-    use oxiray_wire::control::{FilePart, Listing, from_node, to_node};
+    use oxiray_wire::control::{Listing, from_node, to_node};
 
     use super::*;
     use crate::fake_node::{FakeNode, connected, session};

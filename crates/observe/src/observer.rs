@@ -219,10 +219,35 @@ impl Observer {
             Body::FilePart(part) => Some(part),
             _ => None,
         })?;
-        match part.refused.is_empty() {
-            true => Ok(part),
-            false => Err(Error::File(part.refused)),
-        }
+        allowed(part)
+    }
+
+    /// As [`Self::part`], of several files that are asked for at once.
+    pub(crate) fn parts(
+        &mut self,
+        node: u32,
+        wanted: Vec<ReadFile>,
+    ) -> Result<Vec<Result<FilePart>>> {
+        let question = |wanted| Question { node, body: to_node::Body::ReadFile(wanted) };
+        let mut parts: Vec<FilePart> = wanted.iter().map(|_| FilePart::default()).collect();
+        let questions = wanted.into_iter().map(question).collect();
+        let failures = self.ask(questions, |at, body| match body {
+            Body::FilePart(part) => {
+                parts[at] = part;
+                true
+            }
+            _ => false,
+        })?;
+        let both = parts.into_iter().zip(failures);
+        Ok(both.map(|(part, failure)| failure.map_or_else(|| allowed(part), Err)).collect())
+    }
+}
+
+fn allowed(part: FilePart) -> Result<FilePart> {
+    match (part.refused.is_empty(), part.missing) {
+        (true, _) => Ok(part),
+        (false, true) => Err(Error::NoSuchFile(part.refused)),
+        (false, false) => Err(Error::File(part.refused)),
     }
 }
 

@@ -2,11 +2,8 @@
 //! of it: lines `OFFSET TASK`, from which byte on it is whose, and first of all where the part
 //! begins. Offsets go on from part to part.
 
-use std::cmp::Reverse;
-
-use oxiray_wire::control::FileName;
-
 use crate::error::{Error, Result};
+use crate::log_stream::{Part, part_name};
 use crate::logs::AT_ONCE;
 use crate::resource::Resource;
 use crate::session::Session;
@@ -74,36 +71,39 @@ impl Session {
         let log = format!("worker-{pid}.{}", if is_error { "err" } else { "out" });
         let next = if after.log == log { after.next } else { 0 };
         let place = Place { log, next };
-        let mut names = self.observer.names(node, "logs")?;
+        let mut parts = self.log_parts(node, &place.log, 0)?;
         for _ in 1..TRIES {
-            let output = self.output_among(node, &names, task, &place, most);
-            let now = self.observer.names(node, "logs")?;
-            let older =
-                |names: &[FileName]| parts(names, &place.log).split_last().map(|(_, o)| o.to_vec());
-            if older(&names) == older(&now) {
+            let output = self.output_among(node, &parts, task, &place, most);
+            let now = self.log_parts(node, &place.log, 0)?;
+            let files = |parts: &[Part]| -> Vec<_> {
+                parts.iter().map(|part| (part.number, part.identity)).collect()
+            };
+            if files(&parts) == files(&now) {
                 return output;
             }
-            names = now;
+            parts = now;
         }
-        self.output_among(node, &names, task, &place, most)
+        self.output_among(node, &parts, task, &place, most)
     }
 
     fn output_among(
         &mut self,
         node: u32,
-        names: &[FileName],
+        parts: &[Part],
         task: &str,
         after: &Place,
         most: u64,
     ) -> Result<TaskOutput> {
         let mut pieces = Vec::new();
-        for (_, file, size) in parts(names, &after.log) {
-            let notes = format!("{file}{NOTES}");
-            if names.iter().any(|name| name.name == notes) {
-                let notes = self.whole_text(node, &format!("logs/{notes}"))?;
-                let of_file = pieces_of(&notes, size, task).into_iter();
-                pieces.extend(of_file.map(|piece| (file.clone(), piece)));
-            }
+        for part in parts.iter().rev() {
+            let file = part_name(&after.log, part.number);
+            let notes = match self.whole_text(node, &format!("logs/{file}{NOTES}")) {
+                Ok(notes) => notes,
+                Err(Error::NoSuchFile(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let of_file = pieces_of(&notes, part.size, task).into_iter();
+            pieces.extend(of_file.map(|piece| (file.clone(), piece)));
         }
         for (_, piece) in &mut pieces {
             piece.start = piece.start.max(after.next);
@@ -156,19 +156,6 @@ impl Session {
     }
 }
 
-/// The number, the name and the size of each part of a log, oldest first: `LOG.1` is older than `LOG`.
-fn parts(names: &[FileName], log: &str) -> Vec<(u32, String, u64)> {
-    let number = |file: &str| match file.strip_prefix(log)? {
-        "" => Some(0),
-        rest => rest.strip_prefix('.')?.parse::<u32>().ok(),
-    };
-    let found =
-        names.iter().filter_map(|name| Some((number(&name.name)?, name.name.clone(), name.size)));
-    let mut parts: Vec<_> = found.collect();
-    parts.sort_by_key(|(number, ..)| Reverse(*number));
-    parts
-}
-
 /// What a task printed of a file of that size.
 fn pieces_of(notes: &str, size: u64, task: &str) -> Vec<Piece> {
     // The last line may be half written.
@@ -215,15 +202,5 @@ mod tests {
         assert_eq!(ranges("nonsense\n-1 aa\n", 30, "aa"), []);
         assert_eq!(ranges("50 bb\n10 aa\n", 30, "aa"), [], "before the part");
         assert_eq!(ranges(&format!("{} aa\n", u64::MAX), 30, "aa"), []);
-    }
-
-    #[test]
-    fn parts_of_a_log_are_told_from_others_and_the_oldest_is_first() {
-        let file = |name: &str| FileName { name: name.into(), size: 7 };
-        let names = ["worker-1.out", "worker-1.out.tasks", "worker-1.out.12", "worker-1.out.2"];
-        let others = ["worker-1.out.2.tasks", "worker-12.out", "worker-1.err"];
-        let names: Vec<FileName> = names.into_iter().chain(others).map(file).collect();
-        let numbers: Vec<u32> = parts(&names, "worker-1.out").iter().map(|part| part.0).collect();
-        assert_eq!(numbers, [12, 2, 0]);
     }
 }

@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use oxiray_observe::logs::Wanted;
+use oxiray_observe::log_stream::LogPlace;
+use oxiray_observe::logs::{AT_ONCE, Wanted};
 use oxiray_observe::task_output::Place;
 use oxiray_observe::{Error, Filter, Query, Resource, Session, Sort};
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyConnectionError, PyOSError, PyTimeoutError, PyValueError};
+use pyo3::exceptions::{
+    PyConnectionError, PyFileNotFoundError, PyOSError, PyTimeoutError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -21,6 +24,9 @@ type Listed = (usize, usize, String, Vec<String>);
 /// Node, file, size, and the process that wrote it.
 type LogTuple = (String, String, u64, Option<u32>);
 
+/// Which file of a log, the byte to go on at, and the number in the file's name.
+type LogPlaceTuple = (u64, u64, u32);
+
 fn raised(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -29,6 +35,7 @@ fn raised(error: Error) -> PyErr {
         Error::NothingRuns(_) | Error::NoSuchSession(_) | Error::Connection { .. } => {
             PyConnectionError::new_err(text)
         }
+        Error::NoSuchFile(_) => PyFileNotFoundError::new_err(text),
         _ => PyOSError::new_err(text),
     }
 }
@@ -118,7 +125,8 @@ impl Observer {
     }
 
     /// The node and the file of a log; none: nothing said which.
-    #[pyo3(signature = (*, file=None, node_id=None, actor_id=None, pid=None, is_error=false))]
+    #[pyo3(signature = (*, file, node_id, actor_id, pid, is_error, may_come))]
+    #[expect(clippy::too_many_arguments, reason = "each has its name in Python")]
     fn find_log(
         &self,
         py: Python<'_>,
@@ -127,27 +135,38 @@ impl Observer {
         actor_id: Option<String>,
         pid: Option<u32>,
         is_error: bool,
+        may_come: bool,
     ) -> PyResult<Option<(String, String)>> {
-        let wanted = Wanted { file, node_id, actor_id, pid, is_error };
+        let wanted = Wanted { file, node_id, actor_id, pid, is_error, may_come };
         self.ask(py, |session| session.find_log(&wanted))
     }
 
     /// Where the last lines of a log begin.
-    fn log_tail(&self, py: Python<'_>, node_id: &str, file: &str, lines: u64) -> PyResult<u64> {
-        self.ask(py, |session| session.beginning_of_tail(node_id, file, lines))
+    fn log_tail(
+        &self,
+        py: Python<'_>,
+        node_id: &str,
+        file: &str,
+        lines: u64,
+    ) -> PyResult<LogPlaceTuple> {
+        let place = self.ask(py, |session| session.tail_of_log(node_id, file, lines))?;
+        Ok((place.file, place.offset, place.number))
     }
 
-    /// Bytes of a log from there on, and how many the file has.
+    /// What follows a place in a log, the place to go on at, whether something is missing before
+    /// it, and whether nothing will ever follow.
     fn read_log<'py>(
         &self,
         py: Python<'py>,
         node_id: &str,
         file: &str,
-        offset: i64,
-    ) -> PyResult<(Bound<'py, PyBytes>, u64)> {
-        let most = oxiray_observe::logs::AT_ONCE;
-        let part = self.ask(py, |session| session.read_log(node_id, file, offset, most))?;
-        Ok((PyBytes::new(py, &part.bytes), part.size))
+        place: LogPlaceTuple,
+    ) -> PyResult<(Bound<'py, PyBytes>, LogPlaceTuple, bool, bool)> {
+        let after = LogPlace { file: place.0, offset: place.1, number: place.2 };
+        let chunk = self.ask(py, |session| session.read_on(node_id, file, &after, AT_ONCE))?;
+        let place = (chunk.place.file, chunk.place.offset, chunk.place.number);
+        let bytes = PyBytes::new(py, &chunk.part.bytes);
+        Ok((bytes, place, chunk.is_after_loss, chunk.is_over))
     }
 
     /// What a task printed after a place, and the place to go on at.

@@ -2,19 +2,20 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
+use oxiray_observe::log_stream::{LOST, LogPlace};
 use oxiray_observe::logs::{AT_ONCE, Wanted};
 use oxiray_observe::task_output::Place;
-use oxiray_observe::{Result, Session};
+use oxiray_observe::{Error, Result, Session};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Which, print, tell};
 use crate::exit::fail;
 use crate::memory_watch::show_bytes;
 
 /// How often a file that is followed is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Of what a task printed, that much of the end is shown.
 const MOST_OF_TASK: u64 = 64 << 20;
@@ -24,10 +25,10 @@ const MOST_OF_TASK: u64 = 64 << 20;
 pub struct Options {
     /// The file, as `oxiray logs` lists it, or a part of its name. None: lists all files.
     file: Option<String>,
-    /// Only the last lines; -1: all.
-    #[arg(long, allow_negative_numbers = true, default_value_t = 1000)]
+    /// Only the last lines; -1: all that is kept.
+    #[arg(long, allow_negative_numbers = true, default_value = "1000", value_parser = lines)]
     tail: i64,
-    /// Go on as the file grows.
+    /// Go on as the log grows, until the session ends.
     #[arg(long)]
     follow: bool,
     /// Of this node: its id, or the beginning of it, or its address.
@@ -37,10 +38,10 @@ pub struct Options {
     #[arg(long, value_name = "ID", conflicts_with_all = ["file", "actor_id", "pid", "node_id"])]
     task_id: Option<String>,
     /// What the worker printed that is, or was, this actor.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "pid"])]
     actor_id: Option<String>,
     /// What this worker printed.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "file")]
     pid: Option<u32>,
     /// With --task-id, --actor-id or --pid: its standard error instead of its output.
     #[arg(long)]
@@ -49,33 +50,47 @@ pub struct Options {
     which: Which,
 }
 
+fn lines(text: &str) -> std::result::Result<i64, &'static str> {
+    let lines = text.parse().ok().filter(|lines| *lines >= -1);
+    lines.ok_or("it is a number of lines, or -1 for all")
+}
+
 /// Lists files, or prints one.
 pub fn run(options: &Options) -> ExitCode {
     let mut session = match options.which.open() {
         Ok(session) => session,
         Err(error) => return fail(&error),
     };
-    if let Some(task) = &options.task_id {
-        return match show_task(&mut session, task, options) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&error),
-        };
+    let done = match &options.task_id {
+        Some(task) => show_task(&mut session, task, options),
+        None => find(&mut session, options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if options.follow && error.is_end_of_session() => {
+            tell(&["the session has ended, and its logs with it".to_owned()]);
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(&error),
     }
+}
+
+fn find(session: &mut Session, options: &Options) -> Result<()> {
     let wanted = Wanted {
         file: options.file.clone(),
         node_id: options.node_id.clone(),
         actor_id: options.actor_id.clone(),
         pid: options.pid,
         is_error: options.err,
+        may_come: options.follow,
     };
-    let done = match session.find_log(&wanted) {
-        Ok(None) => list(&mut session, options.node_id.as_deref()),
-        Ok(Some((node, file))) => show(&mut session, &node, &file, options),
-        Err(error) => Err(error),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+    match session.find_log(&wanted)? {
+        Some((node, file)) => show(session, &node, &file, options),
+        None if options.follow => {
+            let text = "--follow needs to know which log: `oxiray logs` lists all";
+            Err(Error::BadQuery(text.to_owned()))
+        }
+        None => list(session, options.node_id.as_deref()),
     }
 }
 
@@ -96,26 +111,34 @@ fn list(session: &mut Session, node_id: Option<&str>) -> Result<()> {
 }
 
 fn show(session: &mut Session, node: &str, file: &str, options: &Options) -> Result<()> {
-    let mut offset = match u64::try_from(options.tail) {
-        Ok(lines) => session.beginning_of_tail(node, file, lines)?,
-        Err(_) => 0,
+    let mut place = match u64::try_from(options.tail) {
+        Ok(lines) => session.tail_of_log(node, file, lines)?,
+        Err(_) => LogPlace::default(),
     };
     loop {
-        let part = session.read_log(node, file, offset as i64, AT_ONCE)?;
-        if part.size < offset {
-            // It was begun anew.
-            offset = 0;
-        } else if !part.bytes.is_empty() {
-            offset = part.next();
-            if io::stdout().write_all(&part.bytes).and_then(|()| io::stdout().flush()).is_err() {
-                return Ok(());
-            }
-        } else if options.follow {
-            std::thread::sleep(LOOK_EVERY);
-        } else {
+        let chunk = session.read_on(node, file, &place, AT_ONCE)?;
+        place = chunk.place;
+        if chunk.is_after_loss {
+            tell(&[LOST.to_owned()]);
+        }
+        let is_end = chunk.part.bytes.is_empty();
+        let is_over = is_end && (chunk.is_over || !options.follow);
+        if !put(&chunk.part.bytes) || is_over || (is_end && !is_read_until_next_look()) {
             return Ok(());
         }
     }
+}
+
+/// Whether somebody reads what this prints.
+fn put(bytes: &[u8]) -> bool {
+    io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).is_ok()
+}
+
+/// Waits. Who reads what this prints may leave meanwhile, when nothing is printed that would tell.
+fn is_read_until_next_look() -> bool {
+    let stdout = io::stdout();
+    let mut reader = [PollFd::new(&stdout, PollFlags::empty())];
+    matches!(poll(&mut reader, Some(&LOOK_EVERY)), Ok(0) | Err(rustix::io::Errno::INTR))
 }
 
 fn show_task(session: &mut Session, task: &str, options: &Options) -> Result<()> {
@@ -130,11 +153,7 @@ fn show_task(session: &mut Session, task: &str, options: &Options) -> Result<()>
     }
     let (mut bytes, mut place) = (read.bytes, read.place);
     bytes.drain(..tail);
-    while io::stdout().write_all(&bytes).and_then(|()| io::stdout().flush()).is_ok() {
-        if !options.follow {
-            break;
-        }
-        std::thread::sleep(LOOK_EVERY);
+    while put(&bytes) && options.follow && is_read_until_next_look() {
         let more = session.task_output(task, options.err, &place, MOST_OF_TASK)?;
         (bytes, place) = (more.bytes, more.place);
     }

@@ -235,6 +235,9 @@ pub struct FilePart {
     /// It cannot be read because there is no such file, which trying again does not change.
     #[prost(bool, tag = "7")]
     pub missing: bool,
+    /// Of a file on disk: which one it is, whatever it is called. No other has the same.
+    #[prost(uint64, tag = "8")]
+    pub identity: u64,
 }
 
 /// A file in a folder.

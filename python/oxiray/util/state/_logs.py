@@ -7,6 +7,7 @@ import dataclasses
 import fnmatch
 import re
 import time
+import warnings
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
@@ -17,7 +18,11 @@ _TIMEOUT_S = 30
 _BETWEEN_LOOKS_S = 0.2
 
 T = TypeVar("T")
-_Place = tuple[str, int]
+_Place = tuple[int, int, int]
+_TaskPlace = tuple[str, int]
+
+_BEGINNING: _Place = (0, 0, 0)
+_LOST = "Lines are missing: the log's older parts were removed before they could be read."
 
 
 def list_logs(
@@ -59,18 +64,20 @@ def get_log(
     errors: str | None = "strict",
     _interval: float | None = None,
 ) -> Generator[str, None, None]:
-    """The text of a log, in pieces: all of it, or its last `tail` lines; with `follow` also what
-    comes later. Which one is said by its name, or by the actor or process that wrote it. With
-    `task_id` it is what that task printed of its worker's log."""
+    """The text of a log, in pieces: all that is kept of it, or its last `tail` lines; with `follow`
+    also what comes later. Which one is said by its name, or by the actor or process that wrote it.
+    With `task_id` it is what that task printed of its worker's log."""
     if suffix not in ("out", "err"):
         raise ValueError(f'suffix must be "out" or "err", not {suffix!r}')
+    if tail < -1:
+        raise ValueError(f"tail must be a number of lines, or -1 for all, not {tail}")
+    if sum(which is not None for which in (filename, actor_id, task_id, pid)) > 1:
+        raise ValueError("say which log by one of filename=, actor_id=, task_id= and pid=")
     decoder = codecs.getincrementaldecoder(encoding or "utf-8")(errors or "strict")
     reader = _Reader(address, timeout, decoder, follow, tail, _interval or _BETWEEN_LOOKS_S)
     is_error = suffix == "err"
     # What is wrong is told now, not when the first piece is asked for.
     if task_id is not None:
-        if filename is not None or actor_id is not None or pid is not None:
-            raise ValueError("say which log by one of filename=, actor_id=, task_id= and pid=")
         return reader.of_task(task_id, is_error, reader.read_task(task_id, is_error, None))
     found = reader.ask(
         lambda observer: observer.find_log(
@@ -79,6 +86,7 @@ def get_log(
             actor_id=actor_id,
             pid=pid,
             is_error=is_error,
+            may_come=follow,
         )
     )
     if found is None:
@@ -100,26 +108,27 @@ class _Reader:
     def ask(self, question: Callable[[_native.Observer], T]) -> T:
         return ask(self.address, question, self.timeout)
 
-    def read_file(self, node: str, file: str, offset: int) -> tuple[bytes, int]:
-        return self.ask(lambda observer: observer.read_log(node, file, offset))
+    def read_on(self, node: str, file: str, place: _Place) -> tuple[bytes, _Place, bool, bool]:
+        return self.ask(lambda observer: observer.read_log(node, file, place))
 
-    def read_task(self, task_id: str, is_error: bool, place: _Place | None) -> tuple[bytes, _Place]:
+    def read_task(
+        self, task_id: str, is_error: bool, place: _TaskPlace | None
+    ) -> tuple[bytes, _TaskPlace]:
         return self.ask(lambda observer: observer.task_output(task_id, is_error, place))
 
     def of_file(self, node: str, file: str) -> Generator[str, None, None]:
-        offset = 0
+        place = _BEGINNING
         if self.tail >= 0:
-            offset = self.ask(lambda observer: observer.log_tail(node, file, self.tail))
+            place = self.ask(lambda observer: observer.log_tail(node, file, self.tail))
         while True:
-            data, size = self.read_file(node, file, offset)
-            if size < offset:
-                offset = 0  # it was begun anew
+            data, place, is_after_loss, is_over = self.read_on(node, file, place)
+            if is_after_loss:
                 self.decoder.reset()
-            elif data:
-                offset += len(data)
+                warnings.warn(_LOST, stacklevel=2)
+            if data:
                 if text := self.decoder.decode(data):
                     yield text
-            elif self.follow:
+            elif self.follow and not is_over:
                 time.sleep(self.interval)
             else:
                 if text := self.decoder.decode(b"", final=True):
@@ -127,7 +136,7 @@ class _Reader:
                 return
 
     def of_task(
-        self, task_id: str, is_error: bool, first: tuple[bytes, _Place]
+        self, task_id: str, is_error: bool, first: tuple[bytes, _TaskPlace]
     ) -> Generator[str, None, None]:
         data, place = first
         if self.tail >= 0:
