@@ -22,9 +22,12 @@ const FILLED = {
   "#/logs": "tbody tr",
 };
 
+/** A log is in files of a few lines each, most of which are kept. */
+const SHORT_LOGS = { RAY_ROTATION_MAX_BYTES: "200", RAY_ROTATION_BACKUP_COUNT: "20" };
+
 for (const [name, start, skip] of [
   ["mock", mock, false],
-  ["session", session, engineMissing()],
+  ["session", () => session({ env: SHORT_LOGS }), engineMissing()],
 ]) {
   describe(`the pages of a ${name}`, { skip, timeout: 240_000 }, () => {
     let subject, browser;
@@ -185,7 +188,7 @@ for (const [name, start, skip] of [
     test(
       "a log is followed, coloured and searched",
       looking("#/logs", {}, async (page) => {
-        await page.locator("tbody tr", { hasText: subject.log }).getByRole("link").click();
+        await page.getByRole("link", { name: subject.log, exact: true }).click();
         await page.locator(".log-line").first().waitFor();
         const lines = () => page.locator(".found").textContent();
         const first = await lines();
@@ -197,6 +200,25 @@ for (const [name, start, skip] of [
         await page.getByRole("searchbox").fill("step");
         await page.locator("mark").first().waitFor();
         assert.match(await page.locator(".finds").textContent(), /\d+ of \d+/);
+      }),
+    );
+
+    test(
+      "a log is followed from file to file",
+      { skip: name === "mock" && "its log is in one file" },
+      looking("#/logs", {}, async (page) => {
+        await page.getByRole("link", { name: subject.log, exact: true }).click();
+        const lines = page.locator(".log-line");
+        await lines.first().waitFor();
+        const steps = async () =>
+          (await lines.allTextContents()).map((line) => Number(/step (\d+)/.exec(line)?.[1]));
+        const [first] = await steps();
+        await lines.filter({ hasText: `step ${first + 10} ` }).waitFor();
+        const seen = await steps();
+        assert.deepEqual(
+          seen,
+          seen.map((_, i) => first + i),
+        );
       }),
     );
 

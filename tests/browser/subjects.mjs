@@ -30,17 +30,21 @@ export function engineMissing() {
 }
 
 /** A session, or a cluster, that runs program.py. */
-export function session({ tasks = 300, nodes = 1, pause = 0, script = program } = {}) {
+export function session({ tasks = 300, nodes = 1, pause = 0, script = program, env = {} } = {}) {
   const options = ["--tasks", tasks, "--nodes", nodes, "--pause", pause].map(String);
-  return start("session", [python, script, ...options]);
+  return start("session", [python, script, ...options], env);
 }
 
 /**
  * Starts a program whose first line is its dashboard's address and the name of a log that grows, and
  * which ends with its input.
  */
-async function start(name, [command, ...args]) {
-  const child = spawn(command, args, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
+async function start(name, [command, ...args], env = {}) {
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   const ended = once(child, "exit");
   const lines = createInterface({ input: child.stdout });
   const [url, log] = await Promise.race([

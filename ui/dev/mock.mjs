@@ -104,7 +104,8 @@ function piece(log, params) {
   const asked = Number(params.get("offset") ?? 0);
   const offset = Math.min(all.length, asked < 0 ? Math.max(0, all.length + asked) : asked);
   const next = Math.min(all.length, offset + Number(params.get("most") ?? 65_536));
-  return { offset, next, size: all.length, text: all.toString("utf8", offset, next) };
+  const text = all.toString("utf8", offset, next);
+  return { part: "0a", offset, next, size: all.length, text, is_after_loss: false };
 }
 
 function rangeOf(params) {

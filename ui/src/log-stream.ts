@@ -1,5 +1,5 @@
-// One log file for a component: its end at first, then what is added to it, and earlier parts when
-// somebody looks back.
+// One log for a component: the end of its file at first, then what is added, be it in the next file,
+// and what is before it in the first file when somebody looks back.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, isAbort, url } from "./api";
 import { LogBuffer, type LogLine } from "./log-buffer";
@@ -7,6 +7,7 @@ import type { LogPiece } from "./rows";
 
 const PIECE = 65_536;
 const RETRY_MS = 3000;
+const LOST = "… lines are missing here: they were removed before they could be read …\n";
 
 export interface FollowedLog {
   lines: readonly LogLine[];
@@ -21,7 +22,7 @@ export interface FollowedLog {
 
 export function useLog(node: string, file: string): FollowedLog {
   const path = `logs/${encodeURIComponent(node)}/${encodeURIComponent(file)}`;
-  const held = useRef({ buffer: new LogBuffer(), from: 0, busy: false });
+  const held = useRef({ buffer: new LogBuffer(), part: "", from: 0, busy: false });
   const [version, setVersion] = useState(0);
   const [error, setError] = useState<string | null>(null);
   const changed = () => setVersion((n) => n + 1);
@@ -30,14 +31,15 @@ export function useLog(node: string, file: string): FollowedLog {
     const ended = new AbortController();
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let next = 0;
+    let next = { part: "", offset: 0 };
 
     const follow = () => {
-      source = new EventSource(url(`${path}/stream?offset=${next}`));
+      source = new EventSource(url(`${path}/stream?part=${next.part}&offset=${next.offset}`));
       source.addEventListener("text", (event: MessageEvent<string>) => {
         const piece = JSON.parse(event.data) as LogPiece;
+        if (piece.is_after_loss) held.current.buffer.append(LOST);
         held.current.buffer.append(piece.text);
-        next = piece.next;
+        if (piece.text) next = { part: piece.part, offset: piece.next };
         setError(null);
         changed();
       });
@@ -52,9 +54,10 @@ export function useLog(node: string, file: string): FollowedLog {
 
     get<LogPiece>(`${path}?offset=${-PIECE}&most=${PIECE}`, ended.signal).then(
       (piece) => {
-        held.current = { buffer: new LogBuffer(), from: piece.offset, busy: false };
+        const { part, offset: from } = piece;
+        held.current = { buffer: new LogBuffer(), part, from, busy: false };
         held.current.buffer.append(piece.text);
-        next = piece.next;
+        next = { part, offset: piece.next };
         changed();
         follow();
       },
@@ -76,9 +79,11 @@ export function useLog(node: string, file: string): FollowedLog {
     const before = log.buffer.lines.length;
     const offset = Math.max(0, log.from - PIECE);
     try {
-      const piece = await get<LogPiece>(`${path}?offset=${offset}&most=${log.from - offset}`);
-      log.buffer.prepend(piece.text);
-      log.from = piece.offset;
+      const where = `part=${log.part}&offset=${offset}&most=${log.from - offset}`;
+      const piece = await get<LogPiece>(`${path}?${where}`);
+      const isKept = piece.part === log.part;
+      if (isKept) log.buffer.prepend(piece.text);
+      log.from = isKept ? piece.offset : 0;
     } catch (failure) {
       setError((failure as Error).message);
     }

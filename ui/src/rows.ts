@@ -192,10 +192,14 @@ export interface LogFile {
 }
 
 export interface LogPiece {
+  /** The file that it is in: a log has older parts. */
+  part: string;
   offset: number;
   next: number;
   size: number;
   text: string;
+  /** What was before it was removed before it could be read. */
+  is_after_loss: boolean;
 }
 
 /** Start, duration, index of the name, how many tasks, state, and the task if it is only one. */

@@ -9,13 +9,14 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
+use oxiray_observe::log_stream::LogPlace;
 use oxiray_observe::{Query, Resource, Sort};
 use serde_json::{Value, json};
 
 use crate::app::Tools;
 use crate::arguments::Arguments;
 use crate::reply::{Fault, json_reply};
-use crate::source::{Answer, Window, WorkerPlace};
+use crate::source::{Answer, Piece, Window, WorkerPlace};
 use crate::tails::{MOST, to_json};
 use crate::{metrics as figures, openapi as schema};
 
@@ -129,17 +130,33 @@ pub(crate) async fn log_files(State(tools): Tool, _: Arguments) -> Answer<Respon
     Ok(reply(&tools.desk.ask(|source| source.log_files()).await?))
 }
 
+/// Of a log, what was asked for: at `offset` of the file of that name, or of the one that an earlier
+/// answer was of.
+async fn read_log(tools: &Tools, given: &Arguments, offset: i64, most: usize) -> Answer<Piece> {
+    let (node, file, part) = (given.text("node_id"), given.text("file"), given.text("part"));
+    tools
+        .desk
+        .ask(move |source| {
+            let Ok(identity) = u64::from_str_radix(&part, 16) else {
+                return source.read_log(&node, &file, offset, most);
+            };
+            let offset = offset.max(0).unsigned_abs();
+            let after = LogPlace { file: identity, offset, number: 0 };
+            source.read_log_on(&node, &file, after, most)
+        })
+        .await
+}
+
 pub(crate) async fn log(State(tools): Tool, given: Arguments) -> Answer<Response> {
-    let (node, file) = (given.text("node_id"), given.text("file"));
     let offset = given.number("offset").unwrap_or(0);
     let most = given.number("most").unwrap_or(MOST);
-    let read = tools.desk.ask(move |source| source.read_log(&node, &file, offset, most));
-    Ok(reply(&to_json(&read.await?)))
+    Ok(reply(&to_json(&read_log(&tools, &given, offset, most).await?)))
 }
 
 pub(crate) async fn log_stream(State(tools): Tool, given: Arguments) -> Answer<Response> {
     let offset = given.number("offset").unwrap_or(-(MOST as i64));
-    tools.tails.stream(given.text("node_id"), given.text("file"), offset).await
+    let first = read_log(&tools, &given, offset, MOST).await?;
+    Ok(tools.tails.stream(given.text("node_id"), given.text("file"), first).await)
 }
 
 pub(crate) async fn stream(State(tools): Tool, _: Arguments) -> Response {

@@ -3,6 +3,8 @@
 use std::io::Write;
 
 use axum::http::StatusCode;
+use oxiray_observe::log_stream::{LogChunk, LogPlace};
+use oxiray_observe::logs::AT_ONCE;
 use oxiray_observe::task_output::{Place, TaskOutput};
 use oxiray_observe::{Error, Page, Query, Resource, Session};
 use serde_json::{Map, Value, json};
@@ -29,7 +31,7 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         let status = match error {
             Error::BadQuery(_) => StatusCode::BAD_REQUEST,
-            Error::NodeGone { .. } | Error::File(_) => StatusCode::NOT_FOUND,
+            Error::NodeGone { .. } | Error::File(_) | Error::NoSuchFile(_) => StatusCode::NOT_FOUND,
             Error::NotInstalled(_) => StatusCode::NOT_IMPLEMENTED,
             Error::Program(_) => StatusCode::BAD_GATEWAY,
             _ => StatusCode::SERVICE_UNAVAILABLE,
@@ -168,19 +170,21 @@ impl Source for Observed {
     }
 
     fn read_log(&mut self, node: &str, file: &str, offset: i64, most: usize) -> Answer<Piece> {
-        let most = most.min(65_536) as u32;
-        let part =
-            self.session.read_log(node, file, offset, most).map_err(|error| match error {
-                Error::BadQuery(why) => Fault::unknown(why),
-                error => error.into(),
-            })?;
-        let bytes = &part.bytes[..whole_characters(&part.bytes)];
-        Ok(Piece {
-            offset: part.offset,
-            next: part.offset + bytes.len() as u64,
-            size: part.size,
-            text: String::from_utf8_lossy(bytes).into_owned(),
-        })
+        let read = self.session.read_log(node, file, offset, most_bytes(most));
+        let part = read.map_err(unknown_log)?;
+        let place = LogPlace { file: part.identity, offset: part.next(), number: 0 };
+        Ok(piece(LogChunk { part, place, ..LogChunk::default() }))
+    }
+
+    fn read_log_on(
+        &mut self,
+        node: &str,
+        file: &str,
+        after: LogPlace,
+        most: usize,
+    ) -> Answer<Piece> {
+        let read = self.session.read_on(node, file, &after, most_bytes(most));
+        Ok(piece(read.map_err(unknown_log)?))
     }
 
     fn worker(&mut self, id: &str) -> Answer<Option<WorkerPlace>> {
@@ -196,6 +200,35 @@ impl Source for Observed {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+fn most_bytes(most: usize) -> u32 {
+    most.min(AT_ONCE as usize) as u32
+}
+
+fn unknown_log(error: Error) -> Fault {
+    match error {
+        Error::BadQuery(why) => Fault::unknown(why),
+        error => error.into(),
+    }
+}
+
+/// A character that goes on behind the last byte is left for the next piece.
+fn piece(LogChunk { part, mut place, is_after_loss, .. }: LogChunk) -> Piece {
+    let bytes = &part.bytes[..whole_characters(&part.bytes)];
+    let next = part.offset + bytes.len() as u64;
+    if next < part.next() {
+        place = LogPlace { file: part.identity, offset: next, number: place.number };
+    }
+    Piece {
+        part: part.identity,
+        offset: part.offset,
+        next,
+        size: part.size,
+        text: String::from_utf8_lossy(bytes).into_owned(),
+        is_after_loss,
+        place,
+    }
 }
 
 /// How many rows have which value.
@@ -228,6 +261,8 @@ fn whole_characters(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use oxiray_observe::logs::LogPart;
+
     use super::*;
 
     #[test]
@@ -244,6 +279,16 @@ mod tests {
         assert_eq!(status(Error::NotInstalled("pip install py-spy")), 501);
         assert_eq!(status(Error::Program("no".into())), 502);
         assert_eq!(status(Error::BadQuery("no".into())), 400);
+    }
+
+    #[test]
+    fn a_character_is_read_whole_before_the_next_part_is() {
+        let part =
+            LogPart { bytes: "aé".as_bytes()[..2].to_vec(), identity: 5, ..Default::default() };
+        let place = LogPlace { file: 6, offset: 0, number: 1 };
+        let piece = piece(LogChunk { part, place, ..LogChunk::default() });
+        assert_eq!((piece.text.as_str(), piece.next), ("a", 1));
+        assert_eq!(piece.place, LogPlace { file: 5, offset: 1, number: 1 });
     }
 
     #[test]

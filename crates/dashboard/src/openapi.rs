@@ -217,7 +217,14 @@ pub(crate) fn log_files() -> Value {
 }
 
 pub(crate) fn piece() -> Value {
-    object(json!({ "offset": integer(), "next": integer(), "size": integer(), "text": string() }))
+    object(json!({
+        "part": string(),
+        "offset": integer(),
+        "next": integer(),
+        "size": integer(),
+        "text": string(),
+        "is_after_loss": { "type": "boolean" },
+    }))
 }
 
 #[cfg(test)]

@@ -115,6 +115,12 @@ static WIDTH: Parameter = in_query(
 );
 static LOG_OFFSET: Parameter =
     in_query("offset", Kind::Integer(-ANY, ANY), "First byte; negative: so far before the end.");
+static PART: Parameter = in_query(
+    "part",
+    Kind::Id,
+    "The file that `offset` is in, as an earlier answer said: it is found whatever it is called by \
+     now, and what follows it too.",
+);
 static MOST: Parameter = in_query("most", Kind::Integer(1, 1 << 20), "How many bytes; 65536.");
 static SECONDS: Parameter = in_query("seconds", Kind::Integer(1, 60), "How long; 5.");
 
@@ -194,15 +200,16 @@ static ROUTES: &[Route] = &[
     Route {
         path: "/api/logs/{node_id}/{file}",
         about: "A part of a log file.",
-        parameters: &[&NODE, &FILE, &LOG_OFFSET, &MOST],
+        parameters: &[&NODE, &FILE, &PART, &LOG_OFFSET, &MOST],
         answer: Answer::Json(openapi::piece),
         is_change: false,
         handler: || get(api::log),
     },
     Route {
         path: "/api/logs/{node_id}/{file}/stream",
-        about: "A log file as it grows: events `text`, each with a part of it as above.",
-        parameters: &[&NODE, &FILE, &LOG_OFFSET],
+        about: "A log as it grows, also when its file is renamed and another begun: events `text`, \
+                each with a part of it as above.",
+        parameters: &[&NODE, &FILE, &PART, &LOG_OFFSET],
         answer: Answer::Other("text/event-stream"),
         is_change: false,
         handler: || get(api::log_stream),

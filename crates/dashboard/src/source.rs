@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use oxiray_observe::log_stream::LogPlace;
 use oxiray_observe::{Query, Resource};
 use serde_json::Value;
 
@@ -18,13 +19,20 @@ pub(crate) struct Window {
     pub(crate) search: String,
 }
 
-/// A part of a log.
+/// Text of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
+    /// The file that it is in: of a log with older parts it is one of several.
+    pub(crate) part: u64,
     pub(crate) offset: u64,
     pub(crate) next: u64,
+    /// Bytes that the file has.
     pub(crate) size: u64,
     pub(crate) text: String,
+    /// Something is missing before it: it was removed before it could be read.
+    pub(crate) is_after_loss: bool,
+    /// Where the log goes on, be it in another file.
+    pub(crate) place: LogPlace,
 }
 
 /// Where a worker runs.
@@ -48,7 +56,15 @@ pub(crate) trait Source: Send {
     fn timeline(&mut self, window: &Window) -> Answer<Value>;
     fn trace(&mut self, out: &mut dyn Write) -> Answer<()>;
     fn log_files(&mut self) -> Answer<Value>;
-    /// From `offset` on, counted from the end if it is negative.
+    /// Of the file of that name: from `offset` on, counted from the end if it is negative.
     fn read_log(&mut self, node: &str, file: &str, offset: i64, most: usize) -> Answer<Piece>;
+    /// What follows a place, whatever the files of the log are called by now.
+    fn read_log_on(
+        &mut self,
+        node: &str,
+        file: &str,
+        after: LogPlace,
+        most: usize,
+    ) -> Answer<Piece>;
     fn worker(&mut self, id: &str) -> Answer<Option<WorkerPlace>>;
 }

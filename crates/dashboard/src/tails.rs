@@ -7,9 +7,10 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
+use oxiray_observe::log_stream::LogPlace;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
 
 use crate::desk::Desk;
 use crate::live::{PING, event, ping, stream_reply};
@@ -29,12 +30,26 @@ type Log = (String, String);
 #[derive(Clone)]
 pub(crate) struct Tails {
     desk: Desk,
-    followed: Arc<Mutex<BTreeMap<Log, Sender<Arc<Piece>>>>>,
+    followed: Arc<Mutex<BTreeMap<Log, Sender<Arc<Added>>>>>,
+}
+
+/// What is added to a log, and where whoever reads it on must be.
+#[derive(Debug)]
+struct Added {
+    after: LogPlace,
+    piece: Piece,
 }
 
 pub(crate) fn to_json(piece: &Piece) -> Value {
-    let Piece { offset, next, size, text } = piece;
-    json!({ "offset": offset, "next": next, "size": size, "text": text })
+    let Piece { offset, next, size, text, is_after_loss, .. } = piece;
+    json!({
+        "part": format!("{:016x}", piece.part),
+        "offset": offset,
+        "next": next,
+        "size": size,
+        "text": text,
+        "is_after_loss": is_after_loss,
+    })
 }
 
 impl Tails {
@@ -42,51 +57,45 @@ impl Tails {
         Self { desk, followed: Arc::default() }
     }
 
-    async fn read(&self, log: &Log, offset: i64) -> Answer<Piece> {
+    async fn read_on(&self, log: &Log, after: LogPlace) -> Answer<Piece> {
         let (node, file) = log.clone();
-        self.desk.ask(move |source| source.read_log(&node, &file, offset, MOST)).await
+        self.desk.ask(move |source| source.read_log_on(&node, &file, after, MOST)).await
     }
 
-    /// The log from `offset` on, and what is added to it.
-    pub(crate) async fn stream(&self, node: String, file: String, offset: i64) -> Answer<Response> {
+    /// The log from `first` on, and what is added to it.
+    pub(crate) async fn stream(&self, node: String, file: String, first: Piece) -> Response {
         let log = (node, file);
-        let first = self.read(&log, offset).await?;
-        let pieces = self.follow(&log, first.next).await;
-        let reader = Follower {
-            tails: self.clone(),
-            log,
-            pieces,
-            position: first.next,
-            has_caught_up: false,
-        };
+        let pieces = self.follow(&log, first.place).await;
+        let reader =
+            Follower { tails: self.clone(), log, pieces, place: first.place, has_caught_up: false };
         let first = event("text", &to_json(&first));
-        Ok(stream_reply(stream::unfold((Some(first), reader), |(first, mut reader)| async {
+        stream_reply(stream::unfold((Some(first), reader), |(first, mut reader)| async {
             let bytes = match first {
                 Some(first) => first,
                 None => reader.next().await?,
             };
             Some((Ok(bytes), (None, reader)))
-        })))
+        }))
     }
 
-    async fn follow(&self, log: &Log, position: u64) -> Receiver<Arc<Piece>> {
+    async fn follow(&self, log: &Log, place: LogPlace) -> Receiver<Arc<Added>> {
         let mut followed = self.followed.lock().await;
         if let Some(sender) = followed.get(log) {
             return sender.subscribe();
         }
         let (sender, receiver) = broadcast::channel(KEPT);
         followed.insert(log.clone(), sender.clone());
-        tokio::spawn(self.clone().look(log.clone(), position, sender));
+        tokio::spawn(self.clone().look(log.clone(), place, sender));
         receiver
     }
 
     /// Reads what is added while anybody follows.
-    async fn look(self, log: Log, mut position: u64, sender: Sender<Arc<Piece>>) {
+    async fn look(self, log: Log, mut place: LogPlace, sender: Sender<Arc<Added>>) {
         loop {
-            match self.read(&log, position as i64).await {
+            match self.read_on(&log, place).await {
                 Ok(piece) if piece.next > piece.offset => {
-                    position = piece.next;
-                    let _ = sender.send(Arc::new(piece));
+                    let after = std::mem::replace(&mut place, piece.place);
+                    let _ = sender.send(Arc::new(Added { after, piece }));
                 }
                 // Nothing new, or the node does not answer now.
                 _ => tokio::time::sleep(PERIOD).await,
@@ -104,8 +113,8 @@ impl Tails {
 struct Follower {
     tails: Tails,
     log: Log,
-    pieces: Receiver<Arc<Piece>>,
-    position: u64,
+    pieces: Receiver<Arc<Added>>,
+    place: LogPlace,
     /// Has read what was there when it came, or what it missed.
     has_caught_up: bool,
 }
@@ -113,27 +122,25 @@ struct Follower {
 impl Follower {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let piece = if self.has_caught_up {
-                match tokio::time::timeout(PING, self.pieces.recv()).await {
-                    Err(_) => return Some(ping()),
-                    Ok(Ok(piece)) if piece.offset == self.position => piece,
-                    Ok(Ok(piece)) if piece.next <= self.position => continue,
-                    Ok(Ok(_) | Err(broadcast::error::RecvError::Lagged(_))) => {
-                        self.has_caught_up = false;
-                        continue;
-                    }
-                    Ok(Err(broadcast::error::RecvError::Closed)) => return None,
+            if !self.has_caught_up {
+                let piece = self.tails.read_on(&self.log, self.place).await.ok()?;
+                self.has_caught_up = piece.next == piece.offset;
+                if !self.has_caught_up {
+                    return Some(self.take(&piece));
                 }
-            } else {
-                let piece = self.tails.read(&self.log, self.position as i64).await.ok()?;
-                self.has_caught_up = piece.next == piece.offset || piece.next == piece.size;
-                if piece.next == piece.offset {
-                    continue;
-                }
-                Arc::new(piece)
-            };
-            self.position = piece.next;
-            return Some(event("text", &to_json(&piece)));
+            }
+            match tokio::time::timeout(PING, self.pieces.recv()).await {
+                Err(_) => return Some(ping()),
+                Ok(Ok(added)) if added.after == self.place => return Some(self.take(&added.piece)),
+                // Something that it has read already, or that is not what comes next.
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => self.has_caught_up = false,
+                Ok(Err(RecvError::Closed)) => return None,
+            }
         }
+    }
+
+    fn take(&mut self, piece: &Piece) -> Bytes {
+        self.place = piece.place;
+        event("text", &to_json(piece))
     }
 }

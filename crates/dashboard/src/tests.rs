@@ -10,6 +10,7 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use futures_util::StreamExt as _;
+use oxiray_observe::log_stream::LogPlace;
 use oxiray_observe::{Query, Resource};
 use serde_json::{Value, json};
 
@@ -23,6 +24,8 @@ use crate::source::{Answer, Piece, Source, Window, WorkerPlace};
 
 const ID: &str = "00ff";
 const LOG: &str = "one\ntwo <b>\n";
+/// The file that the log is in.
+const PART: u64 = 0xab;
 
 /// Counts how often it is asked.
 #[derive(Clone, Default)]
@@ -79,7 +82,26 @@ impl Source for Fake {
         };
         let text = &LOG[from..(from + most).min(LOG.len())];
         let next = (from + text.len()) as u64;
-        Ok(Piece { offset: from as u64, next, size: LOG.len() as u64, text: text.into() })
+        Ok(Piece {
+            part: PART,
+            offset: from as u64,
+            next,
+            size: LOG.len() as u64,
+            text: text.into(),
+            is_after_loss: false,
+            place: LogPlace { file: PART, offset: next, number: 0 },
+        })
+    }
+
+    fn read_log_on(
+        &mut self,
+        node: &str,
+        file: &str,
+        after: LogPlace,
+        most: usize,
+    ) -> Answer<Piece> {
+        assert_eq!(after.file, PART);
+        self.read_log(node, file, after.offset as i64, most)
     }
 
     fn worker(&mut self, _: &str) -> Answer<Option<WorkerPlace>> {
@@ -224,7 +246,13 @@ async fn a_log_is_read_once_for_all_who_follow_it() {
         let data: Value =
             serde_json::from_str(event.lines().nth(1).unwrap().trim_start_matches("data: "))
                 .unwrap();
-        assert_eq!(data, json!({ "offset": 4, "next": 12, "size": 12, "text": "two <b>\n" }));
+        let part = "00000000000000ab";
+        let (offset, next, text) = (4, 12, "two <b>\n");
+        let expected = json!({
+            "part": part, "offset": offset, "next": next, "size": next, "text": text,
+            "is_after_loss": false,
+        });
+        assert_eq!(data, expected);
     }
     let others: Vec<_> = pages.iter_mut().map(next_event).collect();
     let before = fake.reads.load(Ordering::Relaxed);
