@@ -42,6 +42,50 @@ def test_output_of_tasks_and_actors_is_named(driver):
     assert any(re.fullmatch(r"\(alias pid=\d+\) task 9", line) for line in lines), lines
 
 
+def test_an_actor_is_called_what_its_class_says(driver):
+    result = driver(
+        """
+        import oxiray as ray
+        ray.init(num_cpus=1, logging_level="error")
+
+        class Speaker:
+            def __init__(self, name="nobody"):
+                self.name = name
+                print(name, "is born")
+            def rename(self, name):
+                self.name = name
+                print(name, "speaks")
+            def __repr__(self):
+                return f"Speaker<{self.name}>"
+
+        class Broken(Speaker):
+            def __repr__(self):
+                raise ValueError("no name")
+
+        class Child(Speaker):
+            pass
+
+        def speak(kind, *args, to):
+            ray.get(ray.remote(kind).options(num_cpus=0).remote(*args).rename.remote(to))
+
+        speak(Speaker, "Ada", to="Grace")
+        speak(Broken, to="broken")
+        speak(Child, "a\\nb" + "c" * 100, to="long")
+        """,
+        env={"RAY_DEDUP_LOGS": "0"},
+    )
+    said = dict(
+        reversed(re.match(r"\((.*) pid=\d+\) (.*)", line).groups())
+        for line in result.stdout.splitlines()
+        if line.startswith("(")
+    )
+    assert said["Ada is born"] == "Speaker", "before it is made it cannot say"
+    assert said["Grace speaks"] == "Speaker<Ada>", "once, when it is made"
+    assert said["broken speaks"] == "Broken"
+    name = said["long speaks"]
+    assert name.startswith("Speaker<a bccc") and name.endswith("c…") and len(name) == 80
+
+
 def test_all_of_it_is_printed_before_the_end(driver):
     result = driver(
         """

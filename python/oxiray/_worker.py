@@ -11,6 +11,9 @@ from . import _devices
 
 set_devices = _devices.expose
 
+# It is before every line.
+_LONGEST_NAME = 80
+
 LoadedFunction = tuple[Callable[..., Any], str, int, bool | tuple[type[BaseException], ...]]
 
 
@@ -22,6 +25,16 @@ def load_function(payload: bytes) -> LoadedFunction:
 def load_class(payload: bytes) -> type:
     """An actor's class."""
     return pickle.loads(payload)  # type: ignore[no-any-return]
+
+
+def shown_name(actor: object) -> str | None:
+    """What an actor's output is shown with, if its class says so by `__repr__`."""
+    if type(actor).__repr__ is object.__repr__:
+        return None
+    text = repr(actor)
+    if len(text) > _LONGEST_NAME:
+        text = text[: _LONGEST_NAME - 1] + "…"
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def join_job(sys_path: list[str]) -> None:

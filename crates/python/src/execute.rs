@@ -466,7 +466,7 @@ impl Worker {
             let mut running = RUNNING.write();
             running.task = Some(execution.id);
             running.actor = Some(actor);
-            running.class = Some(class_name.clone());
+            running.printer = Some(class_name.clone());
             running.restarts = start.restarts;
             running.name = Some(name.clone());
             running.function = Some(name.clone());
@@ -480,6 +480,14 @@ impl Worker {
             execution.note_call();
             self.call(py, &execution, &task, &class)
         });
+        if let Ok(instance) = &built {
+            // Once: it may change with every call, and a name should not.
+            let shown = self.hooks.bind(py).call_method1("shown_name", (instance,));
+            let shown = shown.and_then(|name| name.extract::<Option<String>>());
+            if let Ok(Some(name)) = shown {
+                RUNNING.write().printer = Some(name.into());
+            }
+        }
         end_printed(py, false);
         drop(task);
         match built {

@@ -22,8 +22,8 @@ pub(crate) struct Running {
     pub(crate) function: Option<Arc<str>>,
     /// As people gave it, or the function's.
     pub(crate) name: Option<Arc<str>>,
-    /// Of the actor's class.
-    pub(crate) class: Option<Arc<str>>,
+    /// What the actor's output is shown with: its class, or what that says of it.
+    pub(crate) printer: Option<Arc<str>>,
     pub(crate) actor: Option<oxiray_ids::ActorId>,
     pub(crate) devices: Vec<u32>,
     /// How often the actor was started again.
@@ -34,7 +34,7 @@ pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
     task: None,
     function: None,
     name: None,
-    class: None,
+    printer: None,
     actor: None,
     devices: Vec::new(),
     restarts: 0,
@@ -197,11 +197,11 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Who prints: the name of the running task or actor class, and the id of the task or call.
+/// Who prints: the name of the running task or actor, and the id of the task or call.
 #[pyfunction]
 pub(crate) fn current_printer() -> (String, String) {
     let running = RUNNING.read();
-    let name = running.class.as_deref().or(running.name.as_deref()).unwrap_or("");
+    let name = running.printer.as_deref().or(running.name.as_deref()).unwrap_or("");
     (name.to_owned(), running.task.map_or_else(String::new, |task| task.to_string()))
 }
 
