@@ -503,7 +503,7 @@ def test_large_pandas_columns_are_views(name):
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch")
+    return pytest.importorskip("torch", minversion="2")
 
 
 def tensors(torch, n):

@@ -25,6 +25,9 @@ _PRIVATE_FROM = 256 << 10
 
 def reducers() -> dict[type, Callable[[Any], Any]]:
     """How each of torch's types is reduced."""
+    # Before 2.0 a storage has no identity by which tensors could share it: torch does it its way.
+    if not hasattr(torch.Tensor, "untyped_storage"):
+        return {}
     return {
         torch.Tensor: _reduce_tensor,
         torch.nn.Parameter: _reduce_parameter,
