@@ -153,6 +153,7 @@ def test_a_worker_that_has_printed_nothing_is_waited_for(session, speaker):
     pid = ray.get(speaker.pid.remote())
     said = oxiray_logs(f"--pid={pid}", code=1)
     assert said == f"oxiray: it has printed nothing: there is no file worker-{pid}.out\n"
+    assert oxiray_logs(f"--pid={pid}", "--node-id=127.0.0.1", code=1) == said
     follow = state.get_log(actor_id=speaker._actor_id.hex(), follow=True, tail=3, _interval=0.01)
     with Follower(f"--actor-id={speaker._actor_id.hex()}", "--tail=2") as command:
         ray.get(speaker.say.remote("at last"))

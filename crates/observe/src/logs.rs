@@ -187,10 +187,12 @@ impl Session {
 
     /// The node of a worker that is, or was lately.
     fn node_of_worker(&mut self, pid: u32, node_id: Option<&str>) -> Result<String> {
+        let nodes = self.members()?;
+        let wanted = node_id.map(|id| self.node_number(&nodes, id)).transpose()?;
         let rows = self.list(Resource::Workers, &Query::default())?.rows;
         let ids = rows.iter().filter(|row| row["pid"] == pid && row["worker_type"] == "WORKER");
         let mut ids = ids.filter_map(|row| row["node_id"].as_str());
-        let found = ids.find(|id| node_id.is_none_or(|wanted| id.starts_with(wanted)));
+        let found = ids.find(|id| wanted.as_ref().is_none_or(|(_, wanted)| id == wanted));
         found.map(str::to_owned).ok_or_else(|| {
             Error::BadQuery(format!(
                 "there is no worker with the process id {pid}; `oxiray list workers` shows all"
