@@ -37,16 +37,19 @@ impl Control {
         }
     }
 
-    /// These programs, if they ran, do so no more.
+    /// These programs, if they ran, do so no more, and none of them said that it would end:
+    /// `why` that is.
     pub(crate) fn end_jobs(
         &mut self,
         is_over: impl Fn(&Job) -> bool,
+        why: &str,
         now: Now,
         out: &mut impl Outbox,
     ) {
         let over = self.jobs.values().filter(|job| job.ended_ms == 0 && is_over(job));
         for job in over.cloned().collect::<Vec<_>>() {
-            self.write_job(Job { ended_ms: now.wall_ms.max(1), ..job }, out);
+            let (ended_ms, failure) = (now.wall_ms.max(1), why.to_owned());
+            self.write_job(Job { ended_ms, failure, ..job }, out);
         }
     }
 }

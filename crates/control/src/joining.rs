@@ -31,7 +31,8 @@ impl Control {
         let running: BTreeSet<&[u8]> = jobs.iter().map(|job| &job.id[..]).collect();
         let is_over =
             |job: &Job| ProcessId(job.driver).node() == number && !running.contains(&job.id[..]);
-        self.end_jobs(is_over, now, out);
+        let why = "its program ended while the control service was away, nobody saw how";
+        self.end_jobs(is_over, why, now, out);
         for job in jobs {
             self.on_job(number, job, out);
         }

@@ -63,7 +63,8 @@ impl Control {
         if self.left.len() > MOST_SHOWN {
             self.left.pop_front();
         }
-        self.end_jobs(|job| ProcessId(job.driver).node() == number, now, out);
+        let lost = format!("its node left the cluster: {why}");
+        self.end_jobs(|job| ProcessId(job.driver).node() == number, &lost, now, out);
         for id in member.actors {
             self.on_actor_stranded(id, why, out);
         }
@@ -114,7 +115,8 @@ impl Control {
         if let Some(member) = self.members.get_mut(&number) {
             member.gone.insert(process.number());
         }
-        self.end_jobs(|job| job.driver == process.0, now, out);
+        // How it ended would have been said before.
+        self.end_jobs(|job| job.driver == process.0, "its program ended, nobody saw how", now, out);
         self.forget_process(process, out);
     }
 

@@ -70,6 +70,11 @@ fn programs_end_with_their_node() {
     bench.restart();
     let ended: Vec<u64> = bench.see().jobs.iter().map(|job| job.ended_ms).collect();
     assert_eq!(ended, [77, 55]);
+    // One that was lost with its node has not succeeded.
+    let jobs = bench.control.jobs.values();
+    let failures: Vec<&str> = jobs.map(|job| job.failure.as_str()).collect();
+    assert!(failures[0].starts_with("its node left the cluster: "), "{failures:?}");
+    assert_eq!(failures[1], "");
 }
 
 /// Of the last thousand, by `MOST_KEPT` and `MOST_ENDED`.
