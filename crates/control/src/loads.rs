@@ -21,6 +21,7 @@ impl Control {
         info.waiting = load.waiting;
         info.store_used = load.store_used;
         info.waiting_for = load.waiting_for;
+        info.has_worked = load.has_worked;
         self.changed_loads.insert(number);
     }
 
@@ -44,6 +45,7 @@ impl Control {
                 waiting: info.waiting,
                 store_used: info.store_used,
                 waiting_for: info.waiting_for.clone(),
+                has_worked: info.has_worked,
             })
         });
         let loads = Loads { loads: loads.collect() };

@@ -125,6 +125,8 @@ pub(crate) enum Record {
     Sent { task: Named, time: u64, peer: ProcessId },
     /// It is to be tried again: `task` names the new attempt; `waits` as above.
     Retried { task: Named, time: u64, waits: bool },
+    /// Its owner has its answer, and nothing failed: it ran in `peer`.
+    Answered { task: Named, time: u64, peer: ProcessId },
     /// It failed, as its owner sees it: a code of the wire, and in words.
     Failed { task: Named, time: u64, code: u8, text: u32 },
     /// It ran.
@@ -153,6 +155,7 @@ const SENT: u8 = 5;
 const RETRIED: u8 = 6;
 const FAILED: u8 = 7;
 const ENDED: u8 = 8;
+const ANSWERED: u8 = 9;
 const TWO_SLOTS: u8 = 0x80;
 const RAN: u8 = TWO_SLOTS | 1;
 const SPAN: u8 = TWO_SLOTS | 2;
@@ -190,6 +193,10 @@ impl Record {
             Self::Ready { task, time } => head(&mut slots, READY, 0, task, time),
             Self::Sent { task, time, peer } => {
                 head(&mut slots, SENT, 0, task, time);
+                put(&mut slots, 24, peer.0.to_le_bytes());
+            }
+            Self::Answered { task, time, peer } => {
+                head(&mut slots, ANSWERED, 0, task, time);
                 put(&mut slots, 24, peer.0.to_le_bytes());
             }
             Self::Retried { task, time, waits } => {
@@ -245,6 +252,7 @@ impl Record {
             PARENT => Self::Parent(TaskId::from_slice(&bytes[8..SLOT])?),
             READY => Self::Ready { task, time },
             SENT => Self::Sent { task, time, peer: ProcessId(u64(24)) },
+            ANSWERED => Self::Answered { task, time, peer: ProcessId(u64(24)) },
             RETRIED => Self::Retried { task, time, waits: detail & WAITS != 0 },
             FAILED => Self::Failed { task, time, code: detail, text: u32(24) },
             ENDED => Self::Ended { process: ProcessId(u64(24)), time },

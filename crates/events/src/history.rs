@@ -33,6 +33,8 @@ pub struct Process {
     pub lost: u64,
     /// When it ended, in nanoseconds since 1970, if it did.
     pub ended_ns: Option<u64>,
+    /// It ended with its node: the last that it recorded was not read, and will not be.
+    pub(crate) is_unread: bool,
     pub(crate) running: Option<Runs>,
     /// What it ran, by start.
     pub(crate) runs: Vec<Run>,
@@ -45,8 +47,9 @@ pub struct Process {
 impl Process {
     pub(crate) fn new(id: ProcessId, node: u32, pid: u32, role: Role) -> Self {
         let (runs, spans) = (Vec::new(), Vec::new());
-        let (lost, ended_ns, running, is_mixed) = (0, None, None, false);
-        Self { id, node, pid, role, lost, ended_ns, running, runs, spans, is_mixed }
+        let (lost, ended_ns, running) = (0, None, None);
+        let (is_unread, is_mixed) = (false, false);
+        Self { id, node, pid, role, lost, ended_ns, is_unread, running, runs, spans, is_mixed }
     }
 
     pub(crate) fn add_run(&mut self, run: Run) {

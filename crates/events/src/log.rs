@@ -142,6 +142,12 @@ impl EventLog {
         self.about(task, attempt, |task| Record::Sent { task, time, peer });
     }
 
+    /// The answer of a task of which nothing says where it was sent is here, and nothing failed.
+    pub fn answered(&mut self, task: TaskId, attempt: u16, peer: ProcessId) {
+        let time = self.now;
+        self.about(task, attempt, |task| Record::Answered { task, time, peer });
+    }
+
     /// A task is to be tried again; `attempt` is the new one. `waits`: not all its arguments are
     /// there.
     pub fn retried(&mut self, task: TaskId, attempt: u16, waits: bool) {

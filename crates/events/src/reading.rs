@@ -77,11 +77,13 @@ impl History {
         }
     }
 
-    /// Every process of a node is gone with it: what they had not finished has failed.
+    /// Every process of a node is gone with it, and so is what they recorded since it was read
+    /// last. For what is known by then: what they own has failed, and what they ran has ended as
+    /// its owner says.
     pub fn node_left(&mut self, node: u32, time_ns: u64) {
         let ended = self.processes.iter_mut().filter(|process| process.id.node() == node);
         for process in ended.filter(|process| process.ended_ns.is_none()) {
-            process.ended_ns = Some(time_ns);
+            (process.ended_ns, process.is_unread) = (Some(time_ns), true);
             self.version += 1;
         }
     }
@@ -222,6 +224,7 @@ impl History {
             Record::Submitted { task, .. }
             | Record::Ready { task, .. }
             | Record::Sent { task, .. }
+            | Record::Answered { task, .. }
             | Record::Retried { task, .. }
             | Record::Failed { task, .. }
             | Record::Ran { task, .. } => task,
@@ -259,6 +262,14 @@ impl History {
                 let (time, worker) = (at(time), self.peer(peer) + 1);
                 let tried = self.tried(task, named.attempt);
                 tried.sent = time;
+                if tried.start == 0 {
+                    tried.worker = worker;
+                }
+            }
+            Record::Answered { peer, .. } => {
+                let worker = self.peer(peer) + 1;
+                let tried = self.tried(task, named.attempt);
+                tried.answered = true;
                 if tried.start == 0 {
                     tried.worker = worker;
                 }

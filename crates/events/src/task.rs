@@ -87,8 +87,9 @@ pub(crate) struct Tried {
     pub(crate) failure: u32,
     pub(crate) number: u16,
     pub(crate) outcome: Option<Outcome>,
-    /// Its owner says that it failed.
+    /// Its owner says that it failed, or that it did not.
     pub(crate) given_up: bool,
+    pub(crate) answered: bool,
 }
 
 /// What is kept of a failure.
@@ -241,6 +242,7 @@ impl<'a> Attempt<'a> {
             _ if tried.given_up => State::Failed,
             Some(Outcome::Done) => State::Finished,
             Some(Outcome::Raised) => State::Failed,
+            None if self.is_answered() => State::Finished,
             None if !self.is_newest || self.abandoned().is_some() => State::Failed,
             None if self.runs() => State::Running,
             None if tried.sent > 0 || tried.start > 0 => State::Submitted,
@@ -249,14 +251,32 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    fn owner(&self) -> Option<&'a Process> {
+        let owner = self.history.entries[self.task as usize].owner;
+        self.history.processes.get(owner as usize)
+    }
+
+    /// Whether its owner has its answer, though its worker's word for it is lost: the owner said
+    /// so, or outlived the node of that worker and has said nothing else since.
+    fn is_answered(&self) -> bool {
+        let tried = self.tried;
+        if tried.answered {
+            return true;
+        }
+        let (Some(worker), Some(owner)) = (self.worker(), self.owner()) else {
+            return false;
+        };
+        let outlived = owner.ended_ns.is_none_or(|end| Some(end) > worker.ended_ns);
+        self.is_newest && tried.sent > 0 && worker.is_unread && outlived
+    }
+
     /// When the process that ran it, or its owner, ended before it did, and which of the two:
     /// then nothing comes of it.
     fn abandoned(&self) -> Option<(u64, FailureCode)> {
-        if self.tried.outcome.is_some() {
+        if self.tried.outcome.is_some() || self.is_answered() {
             return None;
         }
-        let owner = self.history.entries[self.task as usize].owner;
-        let owner = self.history.processes.get(owner as usize).and_then(|owner| owner.ended_ns);
+        let owner = self.owner().and_then(|owner| owner.ended_ns);
         // One that was sent and not begun is sent to another.
         let begun = self.worker().filter(|_| self.tried.start > 0);
         let worker = begun.and_then(|worker| worker.ended_ns);

@@ -254,6 +254,7 @@ impl Node {
         let job = actor.job;
         actor.allocation = Some(allocation);
         self.processes.get_mut(&worker).expect("was idle").role = Role::Actor(id);
+        self.has_worked = true;
         self.bind_job(worker, job, out);
         self.ensure_channel(creator, worker, out);
         out.send(worker, from_node::Body::StartActor(message));

@@ -188,6 +188,7 @@ impl Node {
         }
         process.leases.insert(lease);
         self.processes.get_mut(&worker).expect("was idle").role = Role::Leased(lease);
+        self.has_worked = true;
         let message = Granted {
             shape_key: key,
             lease: lease.0,

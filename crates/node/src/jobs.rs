@@ -16,6 +16,7 @@ impl Node {
     /// A driver's job: its id is made of the node's number and a count.
     pub(crate) fn begin_job(&mut self, driver: ProcessId, config: JobConfig) -> JobId {
         self.last_job += 1;
+        self.has_worked = true;
         let number = (self.number << 16) | (self.last_job & 0xffff);
         let job = self.setup.job.unwrap_or(JobId(number.to_le_bytes()));
         let config = JobConfig { job: job.0.to_vec(), driver: driver.0, ..config };

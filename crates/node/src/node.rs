@@ -33,6 +33,8 @@ pub struct Node {
     pub(crate) member: Option<Member>,
     pub(crate) jobs: BTreeMap<JobId, JobConfig>,
     pub(crate) last_job: u32,
+    /// A program or a task has run here.
+    pub(crate) has_worked: bool,
     pub(crate) key_values: KeyValues,
     /// What the store has said to the node itself.
     pub(crate) own_news: VecDeque<OwnNews>,
@@ -65,6 +67,7 @@ impl Node {
             member: None,
             jobs: BTreeMap::new(),
             last_job: 0,
+            has_worked: false,
             key_values: KeyValues::default(),
             own_news: VecDeque::new(),
             ledger: Ledger::new(&setup.resources),

@@ -140,9 +140,6 @@ impl Session {
     /// Reads what is new of every node. What is missing, in sentences.
     pub fn update_history(&mut self) -> Result<Vec<String>> {
         let nodes = self.members()?;
-        for node in nodes.left() {
-            self.history.node_left(node.number, node.left_ms * 1_000_000);
-        }
         let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
         let mut notes = Vec::new();
         for node in numbers {
@@ -150,6 +147,10 @@ impl Session {
             if let Err(error) = self.history.update(node, &mut files) {
                 notes.push(format!("the events of node {node} cannot be read: {error}"));
             }
+        }
+        // Not before: of a process that is gone, others may only now have been read to speak.
+        for node in nodes.left() {
+            self.history.node_left(node.number, node.left_ms * 1_000_000);
         }
         Ok(notes)
     }

@@ -1,15 +1,15 @@
 //! What happens to tasks on their way, told for the record.
 
-use oxiray_ids::TaskId;
-use oxiray_wire::frame::FailureCode;
+use oxiray_ids::{ProcessId, TaskId};
+use oxiray_wire::frame::{Answer, Body, FailureCode, Outcome};
 
 use crate::actor::ActorEnd;
 use crate::object::Content;
 use crate::owner::{Outbox, Owner};
-use crate::task::{Place, TaskKey};
+use crate::task::{Place, Target, TaskKey};
 
 /// What happened to a task. That it was pushed is said by the push itself, and how it ran by its
-/// worker.
+/// worker; where that may be lost, by [`Owner::note_answer`] as well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change<'a> {
     /// The arguments that it waited for are there; or it came back from a worker that had not
@@ -20,6 +20,8 @@ pub enum Change<'a> {
         /// Not all its arguments are there.
         waits: bool,
     },
+    /// An actor was made in this process.
+    Answered(ProcessId),
     /// This attempt came to nothing.
     Failed {
         /// What kind of failure.
@@ -55,6 +57,34 @@ impl Owner {
                 (message, _) => message,
             };
             self.note(key, Change::Failed { code: failure.code, message }, out);
+        }
+    }
+
+    /// What a worker recorded goes with its node. Of a task that was sent there and of which its
+    /// owner says nothing more, it is taken that it returned; so the owner says when it raised,
+    /// and of constructors, which are not sent, where they returned.
+    pub(crate) fn note_answer(
+        &self,
+        key: TaskKey,
+        peer: ProcessId,
+        answer: &Answer<'_>,
+        out: &mut impl Outbox,
+    ) {
+        let spec = &self.tasks[key.0 as usize].spec;
+        let constructs = matches!(spec.target, Target::Constructor { .. });
+        match answer.outcome {
+            Outcome::Done if constructs => self.note(key, Change::Answered(peer), out),
+            Outcome::Done => {}
+            _ if peer.node() == self.process.node() => {}
+            _ => {
+                let mut bodies = answer.values.iter().map(|value| &value.body);
+                let failure = bodies.find_map(|body| match body {
+                    Body::Failed { code, message, .. } => Some((*code, *message)),
+                    _ => None,
+                });
+                let (code, message) = failure.unwrap_or((FailureCode::TaskError, ""));
+                self.note(key, Change::Failed { code, message }, out);
+            }
         }
     }
 

@@ -248,6 +248,7 @@ impl Owner {
             _ => None,
         };
         self.keep_for_borrower(peer, &answer);
+        self.note_answer(key, peer, &answer, out);
         if answer.outcome == Outcome::Retryable && self.retry(key, place, out) {
             Self::decline_contained(peer, &answer, out);
             return;

@@ -115,6 +115,9 @@ pub struct NodeInfo {
     /// When it left: wall-clock milliseconds; 0: it is a member.
     #[prost(uint64, tag = "17")]
     pub left_ms: u64,
+    /// Programs or tasks have run there: what they recorded is there, and goes with it.
+    #[prost(bool, tag = "18")]
+    pub has_worked: bool,
 }
 
 /// Asks to be a member, or to be one again after the control service went away.
@@ -199,6 +202,9 @@ pub struct Load {
     /// What waits, in words.
     #[prost(string, repeated, tag = "5")]
     pub waiting_for: Vec<String>,
+    /// As in [`NodeInfo`].
+    #[prost(bool, tag = "6")]
+    pub has_worked: bool,
 }
 
 /// Loads of several nodes.

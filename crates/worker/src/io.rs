@@ -428,6 +428,7 @@ impl Outbox for Io {
         match change {
             Change::Ready => self.events.ready(task, number),
             Change::Retried { waits } => self.events.retried(task, number, waits),
+            Change::Answered(peer) => self.events.answered(task, number, peer),
             Change::Failed { code, message } => {
                 self.events.failed(task, number, code as u8, message);
             }

@@ -102,6 +102,7 @@ impl Node {
                 info.waiting = load.waiting;
                 info.store_used = load.store_used;
                 info.waiting_for = load.waiting_for;
+                info.has_worked = load.has_worked;
             }
         }
         member.view_changes += 1;
@@ -115,13 +116,14 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
+        let left_ms = self.wall_ms(now).max(1);
         let Some(member) = self.member.as_mut().filter(|_| node != self.number) else {
             return;
         };
         let Some(info) = member.infos.remove(&node) else {
             return;
         };
-        member.left.push_back(NodeInfo { left: reason.to_owned(), ..info });
+        member.left.push_back(NodeInfo { left: reason.to_owned(), left_ms, ..info });
         if member.left.len() > MOST_LEFT {
             member.left.pop_front();
         }
@@ -185,6 +187,7 @@ impl Node {
             waiting: waiting + self.schedule.waiting_actors.len() as u64,
             store_used: self.keeper.usage().used,
             waiting_for: self.waiting(),
+            has_worked: self.has_worked,
         }
     }
 
