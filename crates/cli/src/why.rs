@@ -1,10 +1,10 @@
-//! `oxiray why`: why a task is not done, in a sentence.
+//! `oxiray why`: why a task is not done, or how it ended, in a sentence.
 
 use std::process::ExitCode;
 
 use clap::Args;
+use oxiray_observe::Error;
 use oxiray_observe::find::{base, running};
-use oxiray_observe::{Error, Session};
 
 use crate::exit::{NOTHING_RUNS, fail};
 use crate::state::tell;
@@ -12,7 +12,7 @@ use crate::state::tell;
 /// What to explain.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// A task: its id, the id of an ObjectRef that it returns, or its name.
+    /// A task: its name, its id or the beginning of it, or the id of an ObjectRef that it returns.
     task: String,
 }
 
@@ -26,10 +26,10 @@ pub fn run(options: &Options) -> ExitCode {
     let mut found = 0;
     for session in &mut sessions {
         match session.why(&options.task) {
-            Ok(reasons) => {
-                found += reasons.len();
+            Ok(sentences) => {
+                found += sentences.len();
                 tell(session.missing());
-                reasons.iter().for_each(|reason| println!("{}", Session::reason_sentence(reason)));
+                sentences.iter().for_each(|sentence| println!("{sentence}"));
             }
             // It ended meanwhile.
             Err(Error::Connection { .. }) => {}
@@ -37,10 +37,7 @@ pub fn run(options: &Options) -> ExitCode {
         }
     }
     if found == 0 {
-        eprintln!(
-            "oxiray: no process waits for a task {}: it is done, or there is none of that name",
-            options.task
-        );
+        eprintln!("oxiray: there is no task {}; `oxiray list tasks` shows all", options.task);
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

@@ -104,11 +104,7 @@ impl Source for Observed {
     }
 
     fn get(&mut self, resource: Resource, id: &str) -> Answer<Option<Value>> {
-        self.session.get(resource, id).map_err(|error| match error {
-            // The beginning of several.
-            Error::BadQuery(why) => Fault::new(StatusCode::CONFLICT, why),
-            error => error.into(),
-        })
+        self.session.get(resource, id).map_err(of_one)
     }
 
     fn summary(&mut self, resource: Resource) -> Answer<Value> {
@@ -119,13 +115,7 @@ impl Source for Observed {
     }
 
     fn why(&mut self, task: &str) -> Answer<Option<String>> {
-        let reasons = self.session.why(task)?;
-        if let Some(reason) = reasons.first() {
-            return Ok(Some(Session::reason_sentence(reason)));
-        }
-        // One that is done waits for nothing.
-        let row = self.get(Resource::Tasks, task)?;
-        Ok(row.map(|row| format!("{} is {}.", text(&row["name"]), text(&row["state"]))))
+        Ok(self.session.why(task).map_err(of_one)?.into_iter().next())
     }
 
     fn task_log(&mut self, task: &str) -> Answer<Option<Value>> {
@@ -195,6 +185,14 @@ impl Source for Observed {
             let pid = row["pid"].as_u64()?.try_into().ok()?;
             Some(WorkerPlace { pid, is_here: row["node_id"] == *here })
         }))
+    }
+}
+
+/// What is wrong with an id: it is the beginning of several.
+fn of_one(error: Error) -> Fault {
+    match error {
+        Error::BadQuery(why) => Fault::new(StatusCode::CONFLICT, why),
+        error => error.into(),
     }
 }
 

@@ -18,6 +18,16 @@ pub struct Reason {
     pub text: String,
     /// The words end with a wait for a worker of this shape: the node knows why.
     pub shape: Option<u32>,
+    /// The words end with this process: who asks knows what people call it.
+    pub process: Option<ProcessId>,
+}
+
+/// What the words of a reason end with, that others know more of.
+#[derive(Clone, Copy)]
+enum End {
+    Nothing,
+    Worker(u32),
+    Process(ProcessId),
 }
 
 /// Causes of causes are followed this far.
@@ -34,61 +44,75 @@ impl Owner {
 
     fn reason(&self, key: TaskKey) -> Reason {
         let spec = &self.tasks[key.0 as usize].spec;
-        let (text, shape) = self.state(key, 0);
-        Reason { id: spec.id, name: spec.name.to_string(), text, shape }
+        let (text, end) = self.state(key, 0);
+        let (shape, process) = match end {
+            End::Nothing => (None, None),
+            End::Worker(shape) => (Some(shape), None),
+            End::Process(process) => (None, Some(process)),
+        };
+        Reason { id: spec.id, name: spec.name.to_string(), text, shape, process }
     }
 
-    fn state(&self, key: TaskKey, depth: usize) -> (String, Option<u32>) {
+    fn state(&self, key: TaskKey, depth: usize) -> (String, End) {
         let task = &self.tasks[key.0 as usize];
         match (task.place, &task.spec.target) {
             (Place::Waiting(_), _) => self.argument_missing(key, depth),
             (Place::Ready, Target::Function { shape, .. }) => {
-                ("waits for a worker".into(), Some(*shape))
+                ("waits for a worker".into(), End::Worker(*shape))
             }
             (Place::Leased(lease), _) => {
                 let lease = &self.leases[lease];
                 let first = lease.in_flight.front().is_some_and(|flight| flight.task == key);
-                let at = describe(lease.peer);
-                match first {
-                    true => (format!("runs in {at}"), None),
-                    false => (format!("is next in {at}, whose last task runs"), None),
-                }
+                let text = match first {
+                    true => "runs in",
+                    false => "is next, behind the task that runs in",
+                };
+                (text.into(), End::Process(lease.peer))
             }
             (Place::Ready, Target::Method { actor }) => {
                 let phase = self.actors.get(actor).map(|state| &state.phase);
                 match phase {
-                    Some(Phase::Alive(_)) => ("waits behind other calls of its actor".into(), None),
-                    Some(Phase::Dead(end)) => {
-                        (format!("fails: its actor died: {}", end.reason), None)
+                    Some(Phase::Alive(_)) => {
+                        ("waits behind other calls of its actor".into(), End::Nothing)
                     }
-                    _ => (format!("waits for its actor {actor}, which is not there yet"), None),
+                    Some(Phase::Dead(end)) => {
+                        (format!("fails: its actor died: {}", end.reason), End::Nothing)
+                    }
+                    _ => (
+                        format!("waits for its actor {actor}, which is not there yet"),
+                        End::Nothing,
+                    ),
                 }
             }
-            (Place::AtActor, Target::Method { actor }) => {
-                (format!("is at its actor {actor}, and runs there or is among the next"), None)
+            (Place::AtActor, Target::Method { actor }) => (
+                format!("is at its actor {actor}, and runs there or is among the next"),
+                End::Nothing,
+            ),
+            (Place::Ready | Place::AtActor, _) => {
+                ("is being started as an actor".into(), End::Nothing)
             }
-            (Place::Ready | Place::AtActor, _) => ("is being started as an actor".into(), None),
         }
     }
 
-    fn argument_missing(&self, key: TaskKey, depth: usize) -> (String, Option<u32>) {
+    fn argument_missing(&self, key: TaskKey, depth: usize) -> (String, End) {
         let refs = &self.tasks[key.0 as usize].spec.refs;
         let missing = refs.iter().copied().find(|argument| self.content(*argument).is_none());
         let Some(argument) = missing else {
-            return ("is about to be ready".into(), None);
+            return ("is about to be ready".into(), End::Nothing);
         };
         let object = &self.objects[argument.index()];
         let wait = format!("waits for its argument {}", object.id);
         if let Some(owner) = object.owner {
-            return (format!("{wait}, which {} owns and has not yet", describe(owner)), None);
+            let text = format!("{wait}, which is not there yet and belongs to");
+            return (text, End::Process(owner));
         }
         match self.maker(argument, object.id).filter(|_| depth < DEEPEST) {
             Some(maker) => {
-                let (cause, shape) = self.state(maker, depth + 1);
+                let (cause, end) = self.state(maker, depth + 1);
                 let name = &self.tasks[maker.0 as usize].spec.name;
-                (format!("{wait}, to be returned by {name}, which {cause}"), shape)
+                (format!("{wait}, to be returned by {name}, which {cause}"), end)
             }
-            None => (format!("{wait}, which is not made yet"), None),
+            None => (format!("{wait}, which is not made yet"), End::Nothing),
         }
     }
 
@@ -99,12 +123,5 @@ impl Owner {
             task.spec.id == id.task() && task.returns.contains(&argument)
         };
         tasks.find(|(_, task)| makes(task)).map(|(index, _)| TaskKey(index as u32))
-    }
-}
-
-fn describe(process: ProcessId) -> String {
-    match process.node() {
-        0 => format!("process {}", process.number()),
-        node => format!("process {} of node {node}", process.number()),
     }
 }

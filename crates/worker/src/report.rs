@@ -25,11 +25,16 @@ impl Runtime {
     /// Answers why tasks of this process are not done.
     pub(crate) fn report_tasks(&self, query: &Query) {
         let about = query.about.as_str();
-        let object = ObjectId::from_hex(about).map(|object| object.task());
-        let task = TaskId::from_hex(about).or(object);
-        let wanted = |id: TaskId, name: &str| match task {
-            Some(task) => id == task,
-            None => name == about,
+        let id = |word: &str| {
+            let object = ObjectId::from_hex(word).map(|object| object.task());
+            TaskId::from_hex(word).or(object)
+        };
+        // Ids, or one name.
+        let ids: Option<Vec<TaskId>> = about.split_whitespace().map(id).collect();
+        let ids = ids.unwrap_or_default();
+        let wanted = |id: TaskId, name: &str| match ids.is_empty() {
+            false => ids.contains(&id),
+            true => name == about,
         };
         let state = &mut *self.lock();
         let described = |reason: Reason| TaskReason {
@@ -37,6 +42,7 @@ impl Runtime {
             name: shortened(&reason.name),
             text: shortened(&reason.text),
             shape_key: reason.shape.map(u64::from),
+            process: reason.process.map(|process| process.0),
         };
         let reasons = state.owner.reasons(MOST_TASKS, wanted);
         let tasks = reasons.into_iter().map(described).collect();

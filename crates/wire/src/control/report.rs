@@ -266,6 +266,9 @@ pub struct TaskReason {
     /// The sender's name for the shape of worker that is waited for, if one is.
     #[prost(uint64, optional, tag = "4")]
     pub shape_key: Option<u64>,
+    /// The process that the text ends with, which is left to the asker to call by a name.
+    #[prost(uint64, optional, tag = "5")]
+    pub process: Option<u64>,
 }
 
 /// Why tasks of a process are not done.
