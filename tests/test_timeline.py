@@ -265,6 +265,17 @@ def test_profile_spans():
     assert mine["args"]["extra_data"]["exception"].startswith("ZeroDivisionError")
 
 
+def test_spans_of_a_task_that_is_not_recorded():
+    @ray.remote
+    def spanned(name):
+        with ray.profile(name):
+            pass
+
+    ray.get(spanned.options(enable_task_events=False).remote("unseen span"))
+    ray.get(spanned.remote("seen span"))
+    assert slices("seen span") and not slices("unseen span")
+
+
 def test_profile_refuses_nonsense():
     for bad in ("", None, 5):
         with pytest.raises(ValueError, match="name of a span"):

@@ -185,8 +185,8 @@ class ActorHandle:
             retries = self._ray_max_task_retries
         if recorded is None:
             recorded = self._ray_recorded
-        label = f"{self._ray_class_name}.{name}"
-        made = ActorMethod(self._ray_ref, name, label, num_returns, retries, recorded)
+        function = f"{self._ray_class_name}.{name}"
+        made = ActorMethod(self._ray_ref, name, function, None, num_returns, retries, recorded)
         self.__dict__[name] = made
         return made
 
@@ -223,24 +223,35 @@ class ActorHandle:
 class ActorMethod:
     """One method of one actor."""
 
-    __slots__ = ("_label", "_name", "_num_returns", "_recorded", "_ref", "_retries", "remote")
+    __slots__ = (
+        "_function",
+        "_given",
+        "_name",
+        "_num_returns",
+        "_recorded",
+        "_ref",
+        "_retries",
+        "remote",
+    )
 
     def __init__(
         self,
         ref: _native.ActorRef,
         name: str,
-        label: str,  # what the timeline calls it
+        function: str,  # the method, with its class
+        given: str | None,  # another name for the timeline to call it
         num_returns: int,
         max_task_retries: int,
         recorded: bool,
     ) -> None:
         self._ref = ref
         self._name = name
-        self._label = label
+        self._function = function
+        self._given = given
         self._num_returns = num_returns
         self._retries = max_task_retries
         self._recorded = recorded
-        self.remote = ref.method(name, label, num_returns, max_task_retries, recorded)
+        self.remote = ref.method(name, function, given, num_returns, max_task_retries, recorded)
 
     def options(self, **options: Any) -> ActorMethod:
         """The same method with other options."""
@@ -249,7 +260,8 @@ class ActorMethod:
         return ActorMethod(
             self._ref,
             self._name,
-            checked.get("name") or self._label,
+            self._function,
+            checked.get("name") or self._given,
             self._num_returns if num_returns is None else num_returns,
             self._retries if retries is None else retries,
             checked.get("enable_task_events", self._recorded),
@@ -268,7 +280,8 @@ class ActorMethod:
         return ActorMethod, (
             self._ref,
             self._name,
-            self._label,
+            self._function,
+            self._given,
             self._num_returns,
             self._retries,
             self._recorded,

@@ -25,7 +25,8 @@ class RemoteCall:
     def __init__(
         self,
         make_payload: Callable[[], bytes],  # called once, at the first submission of a session
-        name: str,
+        name: str | None,  # if it was given another than its function's
+        function: str,
         num_returns: int,
         resources: dict[str, float],
         max_retries: int,
@@ -44,7 +45,13 @@ class ActorRef:
     def hex(self) -> str: ...
     def binary(self) -> bytes: ...
     def method(
-        self, name: str, label: str, num_returns: int, max_task_retries: int, recorded: bool
+        self,
+        name: str,
+        function: str,  # with its class
+        given: str | None,  # another name for people to call it by
+        num_returns: int,
+        max_task_retries: int,
+        recorded: bool,
     ) -> ActorCall: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object) -> bool: ...
@@ -198,6 +205,9 @@ class Observer:
 
     def summary(self, resource: str) -> tuple[str, list[str]]:
         """The summary; what is missing in sentences."""
+
+    def gaps(self) -> list[str]:
+        """Those of the sentences on tasks that will be true for as long as the session lasts."""
 
     def log_files(
         self, node_id: str | None = None

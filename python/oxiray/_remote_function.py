@@ -51,7 +51,8 @@ class RemoteFunction:
         num_returns, max_retries = options.get("num_returns"), options.get("max_retries")
         call = _native.RemoteCall(
             self._shipped.payload,
-            options.get("name") or self._shipped.name,
+            options.get("name") or None,
+            self._shipped.name,
             1 if num_returns is None else num_returns,
             _options.task_resources(options),
             3 if max_retries is None else max_retries,

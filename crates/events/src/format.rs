@@ -14,6 +14,9 @@
 //!          32 two numbers u64   48 four numbers u32
 //! ```
 //!
+//! A process that has not even had room for a first chunk has the file `N.lost`, whose length is
+//! the number of records it lost; the file has no bytes that would need room.
+//!
 //! Times are of the monotonic clock, which all processes of a machine share. A task is named by
 //! its `unique` part and by its `home`, the other sixteen bytes of its id, which are a text. Texts
 //! are named by where they are in `N.text`: see [`crate::texts`]; 0 is none.
@@ -34,6 +37,11 @@ pub(crate) const COUNT_AT: usize = 40;
 pub(crate) const LOST_AT: usize = 48;
 /// Where the running task is.
 pub(crate) const RUNNING_AT: usize = 64;
+
+/// Name of the file that says how many records a process without a chunk lost.
+pub(crate) fn lost_name(process: u32) -> String {
+    format!("{process}.lost")
+}
 
 /// What a process is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +122,8 @@ pub(crate) struct Named {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Record {
     /// A task was submitted; if `waits`, before all its arguments were there.
-    Submitted { task: Named, time: u64, name: u32, kind: TaskKind, waits: bool },
+    /// `function` is 0 if that is its name.
+    Submitted { task: Named, time: u64, name: u32, function: u32, kind: TaskKind, waits: bool },
     /// The task just submitted needs this object.
     Needs(ObjectId),
     /// What is submitted from now on is submitted by this task; nil: by none.
@@ -177,10 +186,11 @@ impl Record {
     pub(crate) fn encode(self) -> (Slots, usize) {
         let mut slots = [0; 2 * SLOT];
         match self {
-            Self::Submitted { task, time, name, kind, waits } => {
+            Self::Submitted { task, time, name, function, kind, waits } => {
                 let detail = kind as u8 | if waits { WAITS } else { 0 };
                 head(&mut slots, SUBMITTED, detail, task, time);
                 put(&mut slots, 24, name.to_le_bytes());
+                put(&mut slots, 28, function.to_le_bytes());
             }
             Self::Needs(object) => {
                 slots[0] = NEEDS;
@@ -246,7 +256,8 @@ impl Record {
                     2 => TaskKind::Constructor,
                     _ => return None,
                 };
-                Self::Submitted { task, time, name: u32(24), kind, waits: detail & WAITS != 0 }
+                let (name, function, waits) = (u32(24), u32(28), detail & WAITS != 0);
+                Self::Submitted { task, time, name, function, kind, waits }
             }
             NEEDS => Self::Needs(ObjectId::from_slice(&bytes[4..SLOT])?),
             PARENT => Self::Parent(TaskId::from_slice(&bytes[8..SLOT])?),

@@ -106,10 +106,10 @@ pub(crate) struct Edge {
     pub(crate) next_feed: u32,
 }
 
-/// Tasks of one name.
+/// Tasks of one function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SummaryRow<'a> {
-    /// Their name.
+    /// Its name.
     pub name: &'a str,
     /// What they are.
     pub kind: TaskKind,
@@ -210,11 +210,16 @@ impl History {
         &self.processes
     }
 
-    /// Tasks by name and kind: how many are how far.
+    /// Whether files of that node were read.
+    pub fn has_read(&self, node: u32) -> bool {
+        self.tails.keys().any(|(known, _)| *known == node)
+    }
+
+    /// Tasks by function and kind: how many are how far.
     pub fn summary(&self) -> Vec<SummaryRow<'_>> {
         let mut rows: HashMap<(u32, TaskKind), [u64; 6], RandomState> = HashMap::default();
         for task in self.tasks() {
-            let name = self.entries[task.index as usize].name;
+            let name = self.entries[task.index as usize].function();
             rows.entry((name, task.kind())).or_default()[task.state() as usize] += 1;
         }
         let row = |((name, kind), states)| SummaryRow { name: self.name(name), kind, states };

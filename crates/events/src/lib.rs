@@ -47,5 +47,5 @@ mod tests;
 pub use files::{FileInfo, Files, LocalFiles};
 pub use format::{Role, TaskKind};
 pub use history::{History, Process, SummaryRow};
-pub use log::{EventLog, Ran};
+pub use log::{EventLog, Label, Ran};
 pub use task::{Attempt, Failure, State, Task};

@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::format::{
     COUNT_AT, HEADER, Header, LOST_AT, Named, Outcome, RUNNING_AT, Record, Role, Running, SLOT,
-    TaskKind,
+    TaskKind, lost_name,
 };
 use crate::texts::{TextFile, file_name};
 
@@ -27,6 +27,22 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 const MOST_NEEDS: usize = 256;
 /// Names kept at hand, by their address.
 const NEAR: usize = 16;
+
+/// What a task is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Label<'a> {
+    /// By its submitter: any name that it was given, else its function's.
+    pub name: &'a Arc<str>,
+    /// The function, or `Class.method`.
+    pub function: &'a Arc<str>,
+}
+
+impl<'a> From<&'a Arc<str>> for Label<'a> {
+    /// It is called as its function is.
+    fn from(function: &'a Arc<str>) -> Self {
+        Self { name: function, function }
+    }
+}
 
 /// How a task ran.
 pub struct Ran<'a> {
@@ -59,6 +75,10 @@ pub struct EventLog {
     used: usize,
     room: usize,
     lost: u64,
+    /// The record that is written next was counted as lost for its text.
+    is_counted: bool,
+    /// Says so as long as there is no chunk to say it.
+    lost_file: Option<File>,
     /// Nothing is tried before this time.
     quiet_until: u64,
     now: u64,
@@ -66,6 +86,8 @@ pub struct EventLog {
     names: [Option<(Arc<str>, u32)>; NEAR],
     home: Option<(ActorId, u32)>,
     running: Option<TaskId>,
+    /// Nothing of what runs is to be recorded.
+    is_unrecorded: bool,
     /// The parent as the last record said it.
     parent: TaskId,
 }
@@ -84,12 +106,15 @@ impl EventLog {
             used: 0,
             room: 0,
             lost: 0,
+            is_counted: false,
+            lost_file: None,
             quiet_until: 0,
             now: 0,
             texts,
             names: [const { None }; NEAR],
             home: None,
             running: None,
+            is_unrecorded: false,
             parent: TaskId::NIL,
         }
     }
@@ -101,11 +126,11 @@ impl EventLog {
     }
 
     /// A task was submitted by what runs here; `waits`: not all its arguments are there.
-    pub fn submitted(
+    pub fn submitted<'a>(
         &mut self,
         task: TaskId,
         kind: TaskKind,
-        name: &Arc<str>,
+        label: impl Into<Label<'a>>,
         waits: bool,
         needs: impl Iterator<Item = ObjectId>,
     ) {
@@ -113,9 +138,20 @@ impl EventLog {
         if self.parent != parent {
             self.set_parent(parent);
         }
-        let (time, name) = (self.now, self.name(name));
-        let recorded =
-            self.about(task, 0, |task| Record::Submitted { task, time, name, kind, waits });
+        let label = label.into();
+        let (time, name) = (self.now, self.name(label.name));
+        let function = match Arc::ptr_eq(label.name, label.function) {
+            true => 0,
+            false => self.name(label.function),
+        };
+        let recorded = self.about(task, 0, |task| Record::Submitted {
+            task,
+            time,
+            name,
+            function,
+            kind,
+            waits,
+        });
         if recorded {
             for object in needs.take(MOST_NEEDS) {
                 self.write(Record::Needs(object));
@@ -164,7 +200,7 @@ impl EventLog {
     /// This process begins a task.
     #[inline]
     pub fn begin(&mut self, task: TaskId, attempt: u16, start: u64) {
-        self.running = Some(task);
+        (self.running, self.is_unrecorded) = (Some(task), false);
         if self.chunk.is_none() {
             self.now = start;
             self.make_room(0);
@@ -178,13 +214,13 @@ impl EventLog {
 
     /// This process begins a task of which nothing is to be recorded.
     pub fn begin_unrecorded(&mut self, task: TaskId) {
-        self.running = Some(task);
+        (self.running, self.is_unrecorded) = (Some(task), true);
     }
 
     /// What this process began has ended.
     #[inline]
     pub fn end(&mut self) {
-        self.running = None;
+        (self.running, self.is_unrecorded) = (None, false);
         if let Some(chunk) = &self.chunk {
             chunk.atomic_u64(RUNNING_AT).store(0, Ordering::Relaxed);
         }
@@ -213,8 +249,11 @@ impl EventLog {
         self.end();
     }
 
-    /// The user marked a span of time.
+    /// The user marked a span of time; in a task of which nothing is recorded, nor is that.
     pub fn span(&mut self, name: &str, start: u64, duration: u64, extra: &str) {
+        if self.is_unrecorded {
+            return;
+        }
         self.now = start.saturating_add(duration);
         let (name, extra) = (self.text(name), self.text(extra));
         let record = |task| Record::Span { task, start, duration, name, extra };
@@ -292,7 +331,16 @@ impl EventLog {
     }
 
     fn text(&mut self, text: &str) -> u32 {
-        if text.is_empty() { 0 } else { self.text_of(text.as_bytes()) }
+        if text.is_empty() {
+            return 0;
+        }
+        let at = self.text_of(text.as_bytes());
+        if at == 0 && self.lost == 0 {
+            // The record that names it may well have room: then this is all that says so.
+            self.lose();
+            self.is_counted = true;
+        }
+        at
     }
 
     /// The place of a text; 0: it could not be written.
@@ -308,6 +356,12 @@ impl EventLog {
             self.quiet_until = self.now + PATIENCE_NS;
             0
         })
+    }
+
+    /// From now on no text finds room.
+    #[cfg(test)]
+    pub(crate) fn fill_texts(&mut self) {
+        self.texts.fill();
     }
 
     /// Sees to it that `slots` more fit, or loses a record; with 0, that there is a chunk.
@@ -348,6 +402,10 @@ impl EventLog {
                 chunk.atomic_u64(at).store(word, Ordering::Relaxed);
             }
         }
+        if self.lost_file.take().is_some() {
+            // The chunk says it from now on.
+            drop(fs::remove_file(self.directory.join(lost_name(self.process.number()))));
+        }
         self.chunk = Some(chunk);
         self.chunks += 1;
         self.used = 0;
@@ -373,9 +431,21 @@ impl EventLog {
     /// A record could not be written (E-2).
     #[cold]
     fn lose(&mut self) {
-        self.lost += 1;
-        if let Some(chunk) = &self.chunk {
-            chunk.atomic_u64(LOST_AT).store(self.lost, Ordering::Relaxed);
+        self.lost += u64::from(!std::mem::take(&mut self.is_counted));
+        match &self.chunk {
+            Some(chunk) => chunk.atomic_u64(LOST_AT).store(self.lost, Ordering::Relaxed),
+            None => self.mark_lost(),
+        }
+    }
+
+    /// Says how many were lost in a file that needs no room, if even that can be made.
+    fn mark_lost(&mut self) {
+        if self.lost_file.is_none() {
+            let path = self.directory.join(lost_name(self.process.number()));
+            self.lost_file = OpenOptions::new().create(true).append(true).open(path).ok();
+        }
+        if let Some(file) = &self.lost_file {
+            let _ = file.set_len(self.lost);
         }
     }
 }

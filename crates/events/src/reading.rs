@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use oxiray_ids::{ActorId, PUT_INDEX, ProcessId, TaskId};
 
 use crate::files::Files;
-use crate::format::{Header, Outcome, Record, Running, SLOT, slots_of};
+use crate::format::{Header, Outcome, Record, Running, SLOT, lost_name, slots_of};
 use crate::history::{History, NONE, Process, Run, Runs, Span, UNNAMED};
 use crate::tail::Tail;
 use crate::task::Failed;
@@ -23,7 +23,10 @@ impl History {
     /// is read another time: the error is that of the first such file.
     pub fn update(&mut self, node: u32, files: &mut dyn Files) -> io::Result<bool> {
         let before = self.version;
-        let mut listed = chunks(files)?;
+        let Listed { chunks: mut listed, lost } = list(files)?;
+        for (number, count) in lost {
+            self.note_lost(ProcessId::new(node, number), count);
+        }
         let mut read = Ok(());
         // An end that the node service recorded came after all that the process did: what is
         // listed later has it.
@@ -31,7 +34,7 @@ impl History {
         let service = listed.partition_point(|(number, _)| *number == NODE_SERVICE);
         self.follow_each(node, files, &listed[..service], &mut read);
         if self.ends != ends {
-            listed = chunks(files).unwrap_or_else(|error| {
+            listed = list(files).map(|listed| listed.chunks).unwrap_or_else(|error| {
                 // Nothing more, then: what ended must not be taken for read to its end.
                 read = Err(error);
                 Vec::new()
@@ -84,6 +87,16 @@ impl History {
         let ended = self.processes.iter_mut().filter(|process| process.id.node() == node);
         for process in ended.filter(|process| process.ended_ns.is_none()) {
             (process.ended_ns, process.is_unread) = (Some(time_ns), true);
+            self.version += 1;
+        }
+    }
+
+    /// A process without a chunk says how many records it lost.
+    fn note_lost(&mut self, process: ProcessId, count: u64) {
+        let process = self.peer(process) as usize;
+        let known = &mut self.processes[process].lost;
+        if *known < count {
+            *known = count;
             self.version += 1;
         }
     }
@@ -236,14 +249,16 @@ impl History {
         self.know(task);
         let at = |time: u64| wall(time, tail.to_wall);
         match record {
-            Record::Submitted { time, name, kind, waits, .. } => {
+            Record::Submitted { time, name, function, kind, waits, .. } => {
                 let time = at(time);
                 let name = self.name_at(name, tail, files)?;
+                let function = self.name_at(function, tail, files)?;
                 tail.submitted = Some(task);
                 let entry = &mut self.entries[task as usize];
                 (entry.submitted, entry.owner, entry.kind) = (time, process, Some(kind));
                 entry.parent = tail.parent.unwrap_or(NONE);
                 entry.name = if name == UNNAMED { entry.name } else { name };
+                entry.function = function;
                 if !waits {
                     self.tried(task, 0).ready = time;
                 }
@@ -382,18 +397,35 @@ struct Chunks {
     last: u32,
 }
 
-/// The chunks of every process that has any, by its number.
-fn chunks(files: &mut dyn Files) -> io::Result<Vec<(u32, Chunks)>> {
+/// What there is to read.
+struct Listed {
+    /// The chunks of every process that has any, by its number.
+    chunks: Vec<(u32, Chunks)>,
+    /// How many records were lost by processes that have none.
+    lost: Vec<(u32, u64)>,
+}
+
+fn list(files: &mut dyn Files) -> io::Result<Listed> {
     let mut found: HashMap<u32, Chunks, RandomState> = HashMap::default();
+    let mut lost = Vec::new();
     for file in files.list()? {
-        let Some((number, chunk)) = chunk_of(&file.name) else { continue };
+        let Some((number, chunk)) = chunk_of(&file.name) else {
+            lost.extend(lost_by(&file.name).map(|number| (number, file.size)));
+            continue;
+        };
         let Chunks { first, last } =
             found.entry(number).or_insert(Chunks { first: chunk, last: chunk });
         (*first, *last) = ((*first).min(chunk), (*last).max(chunk));
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_unstable_by_key(|(number, _)| *number);
-    Ok(found)
+    Ok(Listed { chunks: found, lost })
+}
+
+/// Number of the process that could not write, if that is what a file says.
+fn lost_by(name: &str) -> Option<u32> {
+    let number = name.strip_suffix(".lost")?.parse().ok()?;
+    (lost_name(number) == name).then_some(number)
 }
 
 /// Number of the process and of the chunk, if a file is one.

@@ -98,6 +98,7 @@ impl History {
                     submitted: 0,
                     home,
                     name: UNNAMED,
+                    function: UNNAMED,
                     parent: NONE,
                     owner: NONE,
                     needs: NONE,

@@ -60,6 +60,8 @@ pub(crate) struct Entry {
     pub(crate) submitted: u64,
     pub(crate) home: u32,
     pub(crate) name: u32,
+    /// If that is not its name.
+    pub(crate) function: u32,
     pub(crate) parent: u32,
     pub(crate) owner: u32,
     /// First edge to what it needs, and to what needs it.
@@ -71,6 +73,13 @@ pub(crate) struct Entry {
     /// Something was recorded of it; else others only mention it.
     pub(crate) known: bool,
     pub(crate) newest: Tried,
+}
+
+impl Entry {
+    /// The function's name.
+    pub(crate) fn function(&self) -> u32 {
+        if self.function == UNNAMED { self.name } else { self.function }
+    }
 }
 
 /// What is kept of an attempt. Times are nanoseconds since 1970, 0: not yet.
@@ -152,6 +161,11 @@ impl<'a> Task<'a> {
     /// What people call it.
     pub fn name(&self) -> &'a str {
         self.history.name(self.entry().name)
+    }
+
+    /// What it calls: a function, or `Class.method`.
+    pub fn function(&self) -> &'a str {
+        self.history.name(self.entry().function())
     }
 
     /// What it is.

@@ -1,6 +1,7 @@
 //! The invariants E-1 to E-6 and T-1 to T-4, and what a history says of what was recorded.
 
 mod damaged;
+mod lost;
 mod merging;
 mod recording;
 mod tracing;

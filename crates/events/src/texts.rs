@@ -55,6 +55,12 @@ impl TextFile {
         Ok(at)
     }
 
+    /// From now on there is no room.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self) {
+        self.len = u64::MAX / 2;
+    }
+
     /// Bytes of texts that are remembered.
     #[cfg(test)]
     pub(crate) fn remembered(&self) -> usize {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use oxiray_events::Label;
 use oxiray_ids::{ActorId, FunctionId, ProcessId};
 use oxiray_wire::control::{self, NamedActor, to_node};
 use oxiray_wire::frame::{FailureCode, RefName};
@@ -48,17 +49,19 @@ impl ActorRef {
         PyBytes::new(py, &self.0.actor.0)
     }
 
-    /// `label` is what people call it.
+    /// `function` has its class with it; `given` is another name that it was given.
     fn method(
         &self,
         name: &str,
-        label: &str,
+        function: &str,
+        given: Option<&str>,
         num_returns: u32,
         retries: i32,
         recorded: bool,
     ) -> ActorCall {
-        let (name, label) = (name.into(), label.into());
-        ActorCall { handle: self.0.clone(), name, label, num_returns, retries, recorded }
+        let (handle, name, function) = (self.0.clone(), name.into(), Arc::<str>::from(function));
+        let given = given.map_or_else(|| function.clone(), Into::into);
+        ActorCall { handle, name, given, function, num_returns, retries, recorded }
     }
 
     fn __hash__(&self) -> u64 {
@@ -98,7 +101,9 @@ pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u64) -> PyResul
 pub(crate) struct ActorCall {
     handle: Arc<Handle>,
     name: Arc<str>,
-    label: Arc<str>,
+    /// What people call it: the function, unless it was given another name.
+    given: Arc<str>,
+    function: Arc<str>,
     num_returns: u32,
     retries: i32,
     recorded: bool,
@@ -135,7 +140,8 @@ impl ActorCall {
             attempt: 0,
             recorded: self.recorded,
         };
-        let keys = runtime.submit(spec, &self.label);
+        let label = Label { name: &self.given, function: &self.function };
+        let keys = runtime.submit(spec, label);
         call_site::note(py, session, &self.name, keys.iter().copied());
         returned(py, session, id, keys)
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use oxiray_events::Label;
 use oxiray_ids::FunctionId;
 use oxiray_wire::control::Shape;
 use oxiray_worker::{Content, ObjectKey, SmallBytes, Target, TaskSpec};
@@ -166,7 +167,9 @@ struct Known {
 #[pyclass(frozen, module = "oxiray")]
 pub(crate) struct RemoteCall {
     make_payload: Py<PyAny>,
+    /// Its function's, unless it was given another.
     name: Arc<str>,
+    function: Arc<str>,
     num_returns: u32,
     shape: Shape,
     max_retries: i32,
@@ -213,11 +216,12 @@ impl RemoteCall {
 #[pymethods]
 impl RemoteCall {
     #[new]
-    #[pyo3(signature = (make_payload, name, num_returns, resources, max_retries, arity, bind, *, strategy, priority, recorded))]
+    #[pyo3(signature = (make_payload, name, function, num_returns, resources, max_retries, arity, bind, *, strategy, priority, recorded))]
     #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
     fn new(
         make_payload: Py<PyAny>,
-        name: &str,
+        name: Option<&str>,
+        function: &str,
         num_returns: u32,
         resources: BTreeMap<String, f64>,
         max_retries: i32,
@@ -227,9 +231,11 @@ impl RemoteCall {
         priority: i32,
         recorded: bool,
     ) -> PyResult<Self> {
+        let function: Arc<str> = function.into();
         Ok(Self {
             make_payload,
-            name: name.into(),
+            name: name.map_or_else(|| function.clone(), Into::into),
+            function,
             num_returns,
             shape: session::shape(resources, strategy.as_ref(), priority)?,
             max_retries,
@@ -265,7 +271,8 @@ impl RemoteCall {
             attempt: 0,
             recorded: self.recorded,
         };
-        let keys = session.runtime.submit(spec, &self.name);
+        let label = Label { name: &self.name, function: &self.function };
+        let keys = session.runtime.submit(spec, label);
         call_site::note(py, &session, &self.name, keys.iter().copied());
         returned(py, &session, id, keys)
     }

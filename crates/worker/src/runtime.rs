@@ -11,7 +11,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use oxiray_channel::Bell;
-use oxiray_events::TaskKind;
+use oxiray_events::{Label, TaskKind};
 use oxiray_ids::{ActorId, FunctionId, JobId, NodeId, ObjectId, PUT_INDEX, ProcessId, TaskId};
 use oxiray_owner::{Content, ObjectKey, Owner, Target, TaskSpec};
 use oxiray_sys::clock::monotonic_ns;
@@ -130,7 +130,7 @@ impl State {
     }
 
     /// Takes a task that people call `label`: its returns.
-    fn submit(&mut self, spec: TaskSpec, label: &Arc<str>) -> SmallVec<[ObjectKey; 1]> {
+    fn submit(&mut self, spec: TaskSpec, label: Label<'_>) -> SmallVec<[ObjectKey; 1]> {
         let Self { owner, io, .. } = self;
         if spec.recorded {
             let kind = match spec.target {
@@ -344,7 +344,7 @@ impl Runtime {
     }
 
     /// Submits a task or call, which people call `label`.
-    pub fn submit(&self, spec: TaskSpec, label: &Arc<str>) -> SmallVec<[ObjectKey; 1]> {
+    pub fn submit(&self, spec: TaskSpec, label: Label<'_>) -> SmallVec<[ObjectKey; 1]> {
         let now = monotonic_ns();
         let state = &mut *self.lock();
         // Answers that came meanwhile make room for what is submitted now.
@@ -427,7 +427,7 @@ impl Runtime {
         };
         state.io.placements.insert(actor, message);
         state.set_now(monotonic_ns());
-        state.submit(spec, &format!("{class_name}.__init__").into());
+        state.submit(spec, Label::from(&format!("{class_name}.__init__").into()));
         state.io.wake_peers();
         handle
     }

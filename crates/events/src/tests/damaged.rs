@@ -16,8 +16,15 @@ fn anything() -> impl Strategy<Value = Record> {
         prop::sample::select(vec![TaskKind::Function, TaskKind::Method, TaskKind::Constructor]);
     let (time, text) = (any::<u64>(), any::<u32>());
     prop_oneof![
-        (named.clone(), time, text, kind, any::<bool>()).prop_map(
-            |(task, time, name, kind, waits)| Record::Submitted { task, time, name, kind, waits }
+        (named.clone(), time, [text, text], kind, any::<bool>()).prop_map(
+            |(task, time, [name, function], kind, waits)| Record::Submitted {
+                task,
+                time,
+                name,
+                function,
+                kind,
+                waits
+            }
         ),
         any::<[u8; 28]>().prop_map(|id| Record::Needs(ObjectId(id))),
         any::<[u8; 24]>().prop_map(|id| Record::Parent(TaskId(id))),
@@ -26,6 +33,9 @@ fn anything() -> impl Strategy<Value = Record> {
             task,
             time,
             peer: ProcessId(peer)
+        }),
+        (named.clone(), any::<u64>(), any::<u64>()).prop_map(|(task, time, peer)| {
+            Record::Answered { task, time, peer: ProcessId(peer) }
         }),
         (named.clone(), any::<u64>(), any::<bool>())
             .prop_map(|(task, time, waits)| Record::Retried { task, time, waits }),

@@ -157,6 +157,10 @@ fn spans_of_users_are_read() {
     worker.begin(task(1), 0, 30);
     worker.span("inner", 35, 5, "{\"step\": 1}");
     worker.span("outer", 31, 50, "");
+    worker.ran(&ran(task(1), &name("f"), 30, 90));
+    worker.begin_unrecorded(task(2));
+    worker.span("unseen", 200, 5, "");
+    worker.end();
     let history = session.history();
     let spans = &history.processes()[0].spans;
     let found: Vec<_> = spans.iter().map(|span| (history.name(span.name), span.duration)).collect();

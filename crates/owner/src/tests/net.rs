@@ -108,6 +108,7 @@ impl Outbox for Side<'_> {
         let recorded = self.net.recorded.entry(attempt.task).or_default();
         match change {
             Change::Ready => recorded.is_sent = false,
+            Change::Answered(_) => assert!(!attempt.task.actor().is_home(), "no constructor"),
             Change::Failed { .. } => {
                 assert!(!recorded.constructed, "it has returned: {recorded:?}");
                 recorded.has_failed = true;
