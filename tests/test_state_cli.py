@@ -110,6 +110,59 @@ def test_get_shows_one(speaker):
     assert "oxiray list actors" in oxiray("get", "actors", "ee" * 16, code=1)
 
 
+def test_get_shows_all_holders_of_an_object():
+    @ray.remote
+    class Holder:
+        def hold(self, refs):
+            self.refs = refs
+            return os.getpid()
+
+    ref, holder = ray.put(b"z" * 200_000), Holder.remote()
+    pid = ray.get(holder.hold.remote([ref]))
+    held = json.loads(oxiray("get", "objects", ref.hex(), "--format=json"))
+    assert [row["pid"] for row in held] == [os.getpid(), pid]
+    assert oxiray("get", "objects", ref.hex()).count("object_id") == 2
+
+
+def test_why_by_every_name(gate, tmp_path):
+    @ray.remote
+    class Busy:
+        def wait(self):
+            gate.wait()
+
+        def next(self):
+            pass
+
+    busy = Busy.remote()
+    running, waiting = busy.wait.remote(), busy.next.remote()
+    runs = lambda: rows("tasks", "--filter=name=Busy.wait", "--filter=state=RUNNING")  # noqa: E731
+    (row,) = wait_until(runs, message="it runs")
+    (node,) = rows("nodes")
+    for name in ("Busy.wait", "wait", running.hex(), row["task_id"], row["task_id"][:14]):
+        said = oxiray("why", name)
+        assert said.startswith(f"Busy.wait ({row['task_id']}) runs in process {row['worker_pid']} ")
+        assert node["node_id"][:12] in said
+    assert "is at its actor" in oxiray("why", "Busy.next")
+    gate.open()
+    ray.get(waiting)
+    done = wait_until(lambda: "FINISHED" in (said := oxiray("why", "Busy.wait")) and said)
+    assert f"it ran in process {row['worker_pid']}" in done
+
+
+def test_why_of_what_failed():
+    @ray.remote(max_retries=0)
+    def stumble():
+        raise ValueError("over a stone")
+
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            ray.get(stumble.remote())
+    said = oxiray("why", "stumble")
+    assert "2 tasks called stumble are done: 0 FINISHED, 2 FAILED" in said
+    assert "FAILED with TASK_EXECUTION_EXCEPTION: ValueError: over a stone" in said
+    assert "there is no task nobody" in oxiray("why", "nobody", code=1)
+
+
 def test_summaries(speaker):
     ray.get([work.remote(i) for i in range(5)])
 

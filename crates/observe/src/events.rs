@@ -9,6 +9,7 @@ use oxiray_sys::clock::wall_ns;
 use oxiray_wire::control::{MOST_OF_FILE, ReadFile, from_node::Body, to_node};
 
 use crate::error::{Error, Result};
+use crate::gaps::gaps;
 use crate::observer::{Observer, Question};
 use crate::session::Session;
 
@@ -152,6 +153,8 @@ impl Session {
         for node in nodes.left() {
             self.history.node_left(node.number, node.left_ms * 1_000_000);
         }
+        self.gaps = gaps(&self.history, &nodes);
+        notes.extend_from_slice(&self.gaps);
         Ok(notes)
     }
 

@@ -28,6 +28,7 @@ pub(crate) fn session(observer: Observer) -> Session {
         machines: Machines::default(),
         history: History::new(),
         missing: Vec::new(),
+        gaps: Vec::new(),
         last_node: None,
     }
 }

@@ -10,6 +10,7 @@
 //! - [`query`]: filters, order and parts of a list; [`resource`]: what can be listed
 //! - `rows`: what the engine says, as rows
 //! - `tasks`: tasks, of which there may be a million; `events`: where they are read from
+//! - `gaps`: what is missing of them; `why`: why one is not done
 //! - `timeline`: what ran when, to be drawn
 //! - [`logs`]: log files of every node; [`log_stream`]: one as it grows, with its older parts;
 //!   [`task_output`]: what one task printed of them
@@ -22,6 +23,7 @@ mod events;
 #[cfg(test)]
 mod fake_node;
 pub mod find;
+mod gaps;
 pub mod log_stream;
 pub mod logs;
 mod machine;
@@ -34,6 +36,7 @@ pub mod session;
 pub mod task_output;
 mod tasks;
 mod timeline;
+mod why;
 
 pub use error::{Error, Result};
 pub use query::{Filter, Page, Query, Sort};

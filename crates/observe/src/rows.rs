@@ -40,6 +40,11 @@ impl Nodes {
         nodes.find(|node| !id.is_empty() && (hex(&node.id).starts_with(&id) || ip(node) == id))
     }
 
+    /// A node by its number.
+    pub(crate) fn get(&self, number: u32) -> Option<&NodeInfo> {
+        self.0.get(&number)
+    }
+
     /// The id of a node; nothing if it is not known.
     pub(crate) fn id(&self, number: u32) -> Value {
         self.0.get(&number).map_or(Value::Null, |node| hex(&node.id).into())

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oxiray_events::History;
-use oxiray_ids::TaskId;
 use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{
-    ClusterView, Listing, ProcessInfo, Query as Asked, ReadFile, TaskReason, Topic,
-    from_node::Body, to_node,
+    ClusterView, Listing, ProcessInfo, Query as Asked, ReadFile, Topic, from_node::Body, to_node,
 };
 use serde_json::Value;
 
@@ -32,6 +30,7 @@ pub struct Session {
     pub(crate) machines: Machines,
     pub(crate) history: History,
     pub(crate) missing: Vec<String>,
+    pub(crate) gaps: Vec<String>,
     /// The node whose files were read last: what it was called, and its number.
     pub(crate) last_node: Option<(String, u32)>,
 }
@@ -49,8 +48,9 @@ impl Session {
         }
         let observer = Observer::connect(dir)?;
         let (machines, history) = (Machines::default(), History::new());
-        let (dir, missing, last_node) = (dir.to_owned(), Vec::new(), None);
-        Ok(Self { dir, observer, machines, history, missing, last_node })
+        let (missing, gaps) = (Vec::new(), Vec::new());
+        let (dir, last_node) = (dir.to_owned(), None);
+        Ok(Self { dir, observer, machines, history, missing, gaps, last_node })
     }
 
     /// Its directory: of the node that is asked.
@@ -77,6 +77,12 @@ impl Session {
     /// [`Self::why`] gave last, in sentences: some nodes may not have answered.
     pub fn missing(&self) -> &[String] {
         &self.missing
+    }
+
+    /// Those of the sentences on tasks that will be true for as long as the session lasts: what
+    /// they speak of cannot be had by asking again.
+    pub fn gaps(&self) -> &[String] {
+        &self.gaps
     }
 
     /// The rows of a resource that meet a query.
@@ -111,15 +117,20 @@ impl Session {
         Ok((page, text))
     }
 
-    /// The row of an id, or of the beginning of one, with all details. Objects have a row for
-    /// each process that holds them: this is the owner's.
+    /// The row of an id, or of the beginning of one, with all details. Of an object the owner's.
     pub fn get(&mut self, resource: Resource, id: &str) -> Result<Option<Value>> {
+        Ok(self.get_all(resource, id)?.into_iter().next())
+    }
+
+    /// All rows of an id, or of the beginning of one, with all details. Objects have a row for each
+    /// process that holds them, the owner's first; all else has one.
+    pub fn get_all(&mut self, resource: Resource, id: &str) -> Result<Vec<Value>> {
         let id = id.to_ascii_lowercase();
         if id.is_empty() {
             return Err(Error::BadQuery(format!("the id of one of the {resource} is needed")));
         }
         if resource == Resource::Tasks {
-            return self.get_task(&id);
+            return Ok(self.get_task(&id)?.into_iter().collect());
         }
         let column = resource.id_column();
         let (rows, missing) = self.rows(resource, true)?;
@@ -128,9 +139,8 @@ impl Session {
             .into_iter()
             .filter(|row| row[column].as_str().is_some_and(|text| text.starts_with(&id)))
             .collect();
-        let exact = found.iter().position(|row| row[column] == *id);
-        if let Some(at) = exact {
-            return Ok(Some(found.swap_remove(at)));
+        if found.iter().any(|row| row[column] == *id) {
+            found.retain(|row| row[column] == *id);
         }
         let first = found.first().map(|row| row[column].clone());
         if found.iter().any(|row| Some(&row[column]) != first.as_ref()) {
@@ -139,7 +149,7 @@ impl Session {
                 found.len()
             )));
         }
-        Ok(found.into_iter().next())
+        Ok(found)
     }
 
     /// How many there are of each name, by state: `{rows: [{name, type, states}], total}`.
@@ -161,32 +171,6 @@ impl Session {
             Resource::Workers => summarise(&rows, "worker_type", None, "activity"),
             Resource::Jobs => summarise(&rows, "entrypoint", None, "status"),
         })
-    }
-
-    /// Why tasks are not done: by id, by the id of what they return, or by name. None is
-    /// known of tasks that are done.
-    pub fn why(&mut self, task: &str) -> Result<Vec<TaskReason>> {
-        let nodes = self.members()?;
-        let about = task.to_owned();
-        let (mut reasons, mut missing) = (Vec::new(), Vec::new());
-        let question = Asked { about, ..topic(Topic::Tasks) };
-        let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
-        self.ask_nodes(&numbers, &question, &mut missing, |_, body| match body {
-            Body::TaskReport(report) => {
-                let done = report.process == 0;
-                reasons.extend(report.tasks);
-                done
-            }
-            _ => false,
-        })?;
-        self.missing = missing;
-        Ok(reasons)
-    }
-
-    /// What is said of a task that is not done, in a sentence.
-    pub fn reason_sentence(reason: &TaskReason) -> String {
-        let id = TaskId::from_slice(&reason.id).map(|id| id.to_string()).unwrap_or_default();
-        format!("{} ({id}) {}.", reason.name, reason.text)
     }
 
     /// What every process of the node that is asked holds; and what is missing, in sentences.
@@ -358,7 +342,7 @@ impl Session {
     }
 
     /// Asks these nodes the same. Those that do not answer are noted.
-    fn ask_nodes(
+    pub(crate) fn ask_nodes(
         &mut self,
         nodes: &[u32],
         query: &Asked,
@@ -401,7 +385,7 @@ impl Session {
     }
 }
 
-fn topic(topic: Topic) -> Asked {
+pub(crate) fn topic(topic: Topic) -> Asked {
     Asked { topic: topic.into(), ..Asked::default() }
 }
 

@@ -1,15 +1,19 @@
 //! Lists of tasks: of a million, only those that are shown become rows.
 
+use oxiray_events::texts::TextPlace;
 use oxiray_events::{State, Task};
 use oxiray_ids::TaskId;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::events::Texts;
 use crate::query::{Page, Query, total};
 use crate::resource::Resource;
-use crate::rows::tasks::{add_detail, kind, row, value};
+use crate::rows::tasks::{add_detail, attempts, failed, kind, row, value};
 use crate::session::Session;
+
+/// Of so many attempts, the last, it is read why they failed.
+const MOST_TOLD: usize = 100;
 
 impl Session {
     /// Gives the tasks that meet a query, one after the other; the newest first, unless it says
@@ -48,16 +52,7 @@ impl Session {
         let exact = TaskId::from_hex(id).or_else(|| TaskId::from_hex(id.get(..2 * TaskId::LEN)?));
         let found = match exact {
             Some(exact) => self.history.get(exact),
-            None => {
-                let mut like = self.history.tasks().filter(|t| t.id().to_string().starts_with(id));
-                let first = like.next();
-                if like.next().is_some() {
-                    return Err(Error::BadQuery(format!(
-                        "the ids of several tasks begin with {id}: give more of it"
-                    )));
-                }
-                first
-            }
+            None => self.task_beginning(id)?,
         };
         let Some(task) = found else {
             self.missing = missing;
@@ -66,10 +61,16 @@ impl Session {
         let mut row = row(&task, &nodes);
         add_detail(&mut row, &task);
         let (place, id, waits) = (failure_place(&task), task.id(), !task.state().is_end());
+        let places: Vec<_> = attempts(&task).iter().map(|tried| failed(tried)?.text).collect();
         row["error_message"] = place.and_then(|place| self.text(place)).into();
+        let told = places.len().saturating_sub(MOST_TOLD);
+        for (at, place) in places.into_iter().enumerate().skip(told) {
+            let text = place.and_then(|place| self.text(place));
+            row["attempts"][at]["error_message"] = text.into();
+        }
         if waits {
             let reasons = self.why(&id.to_string())?;
-            row["why"] = reasons.first().map(Self::reason_sentence).into();
+            row["why"] = reasons.into_iter().next().into();
             missing.append(&mut self.missing);
             missing.sort();
             missing.dedup();
@@ -96,8 +97,6 @@ impl Session {
     }
 }
 
-fn failure_place(task: &Task<'_>) -> Option<oxiray_events::texts::TextPlace> {
-    let newest = task.newest();
-    let failure = newest.failure().filter(|_| newest.state() == State::Failed);
-    failure.and_then(|failure| failure.text)
+fn failure_place(task: &Task<'_>) -> Option<TextPlace> {
+    failed(&task.newest())?.text
 }

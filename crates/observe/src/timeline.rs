@@ -21,7 +21,7 @@ impl Session {
         search: &str,
     ) -> Result<Value> {
         let nodes = self.members()?;
-        self.update_history()?;
+        self.missing = self.update_history()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = now.as_nanos() as u64;
         let (first, mut last) = self.history.extent_ns().unwrap_or((now, now));

@@ -113,6 +113,11 @@ impl Observer {
         })
     }
 
+    /// What of the last answer on tasks is missing for good.
+    fn gaps(&self) -> Vec<String> {
+        self.0.lock().gaps().to_vec()
+    }
+
     #[pyo3(signature = (node_id=None))]
     fn log_files(
         &self,

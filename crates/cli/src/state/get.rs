@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use oxiray_observe::{Resource, Result};
 
-use super::show::{Format, one};
+use super::show::{Format, one, rows};
 use super::{Which, print, tell};
 use crate::exit::fail;
 
@@ -41,10 +41,13 @@ pub fn run(options: &Options) -> ExitCode {
 fn get(options: &Options) -> Result<bool> {
     let resource: Resource = options.resource.parse()?;
     let mut session = options.which.open()?;
-    let row = session.get(resource, &options.id)?;
+    let found = session.get_all(resource, &options.id)?;
     tell(session.missing());
-    if let Some(row) = &row {
-        print(&one(resource, row, options.format));
+    match &found[..] {
+        [] => {}
+        // An object is held by any number of processes.
+        all if resource == Resource::Objects => print(&rows(resource, all, options.format, true)),
+        [row, ..] => print(&one(resource, row, options.format)),
     }
-    Ok(row.is_some())
+    Ok(!found.is_empty())
 }

@@ -47,8 +47,5 @@ fn write(options: &Options) -> Result<()> {
          chrome://tracing",
         history.len(),
     );
-    if history.lost() > 0 {
-        println!("{} records are missing: the disk was full", history.lost());
-    }
     Ok(())
 }

@@ -27,7 +27,8 @@ pub(crate) fn value(task: &Task<'_>, column: &str, nodes: &Nodes) -> Value {
     match column {
         "task_id" => hex(&task.id().0).into(),
         "attempt_number" => newest.number().into(),
-        "name" | "func_or_class_name" => task.name().into(),
+        "name" => task.name().into(),
+        "func_or_class_name" => task.function().into(),
         "state" => newest.state().as_str().into(),
         "job_id" => hex(&task.id().actor().job().0).into(),
         "actor_id" => task.actor().map_or(Value::Null, |actor| hex(&actor.0).into()),
@@ -54,7 +55,7 @@ fn pid(attempt: &Attempt<'_>) -> Option<u32> {
 }
 
 /// Why an attempt failed: one that is tried again has not.
-fn failed<'a>(attempt: &Attempt<'a>) -> Option<oxiray_events::Failure<'a>> {
+pub(crate) fn failed<'a>(attempt: &Attempt<'a>) -> Option<oxiray_events::Failure<'a>> {
     attempt.failure().filter(|_| attempt.state() == State::Failed)
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn add_detail(row: &mut Value, task: &Task<'_>) {
     row["needs"] = ids(task.needs());
     row["feeds"] = ids(task.feeds());
     row["events"] = events(task, &newest);
-    row["attempts"] = task.attempts().map(|attempt| tried(&attempt)).collect();
+    row["attempts"] = attempts(task).iter().map(tried).collect();
     // Its own lines of them are found by `Session::task_output`.
     row["task_log_info"] = pid(&newest).map_or(Value::Null, |pid| {
         json!({ "stdout_file": format!("worker-{pid}.out"), "stderr_file": format!("worker-{pid}.err") })
@@ -90,8 +91,10 @@ fn ids(tasks: Vec<oxiray_ids::TaskId>) -> Value {
 }
 
 fn events(task: &Task<'_>, attempt: &Attempt<'_>) -> Value {
+    // When one that is tried again began to wait for its arguments is not known.
+    let submitted = task.submitted_ns().filter(|_| attempt.number() == 0);
     let times = [
-        (State::PendingArguments, task.submitted_ns()),
+        (State::PendingArguments, submitted),
         (State::PendingNode, attempt.ready_ns()),
         (State::Submitted, attempt.sent_ns()),
         (State::Running, attempt.start_ns()),
@@ -99,6 +102,13 @@ fn events(task: &Task<'_>, attempt: &Attempt<'_>) -> Value {
     ];
     let known = times.into_iter().filter(|(_, time)| time.is_some());
     known.map(|(state, time)| json!({ "state": state.as_str(), "created_ms": ms(time) })).collect()
+}
+
+/// All attempts, in the order of their numbers.
+pub(crate) fn attempts<'a>(task: &Task<'a>) -> Vec<Attempt<'a>> {
+    let mut attempts: Vec<_> = task.attempts().collect();
+    attempts.reverse();
+    attempts
 }
 
 fn tried(attempt: &Attempt<'_>) -> Value {
@@ -109,6 +119,7 @@ fn tried(attempt: &Attempt<'_>) -> Value {
         "start_time_ms": ms(attempt.start_ns()),
         "end_time_ms": ms(attempt.end_ns()),
         "error_type": failed(attempt).map(|failure| failure.error_type()),
+        "error_message": null,
     })
 }
 

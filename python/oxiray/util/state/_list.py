@@ -40,12 +40,15 @@ def rows(
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ValueError(f"limit must be a whole number, 0 or more, not {limit!r}")
     conditions = [_condition(each) for each in filters or ()]
-    _, filtered, text, notes = ask(
+    (_, filtered, text, notes), gaps = ask(
         address,
-        lambda observer: observer.rows(resource, filters=conditions, limit=limit, detail=detail),
+        lambda observer: (
+            observer.rows(resource, filters=conditions, limit=limit, detail=detail),
+            observer.gaps(),
+        ),
         timeout,
     )
-    miss(notes, raise_on_missing_output)
+    miss(notes, raise_on_missing_output, gaps)
     kind = KINDS[resource]
     found = [kind(row) for row in json.loads(text)]
     if explain and len(found) < filtered:

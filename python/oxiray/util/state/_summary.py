@@ -19,8 +19,10 @@ _OF_ALL = "cluster"
 def _groups(
     resource: str, address: str | None, timeout: float, raise_on_missing_output: bool
 ) -> list[dict[str, Any]]:
-    text, missing = ask(address, lambda observer: observer.summary(resource), timeout)
-    miss(missing, raise_on_missing_output)
+    (text, missing), gaps = ask(
+        address, lambda observer: (observer.summary(resource), observer.gaps()), timeout
+    )
+    miss(missing, raise_on_missing_output, gaps)
     groups: list[dict[str, Any]] = json.loads(text)["rows"]
     return groups
 

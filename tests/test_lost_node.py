@@ -1,0 +1,122 @@
+"""What is told of the tasks, actors and programs of a node that is gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+
+import oxiray as ray
+import pytest
+from conftest import wait_until
+from oxiray.cluster_utils import Cluster
+from oxiray.util import state
+
+PROGRAM = os.path.join(sysconfig.get_path("scripts"), "oxiray")
+
+
+@ray.remote(resources={"there": 0.1}, max_retries=0)
+def away(fails=False):
+    if fails:
+        raise ValueError("not today")
+
+
+@ray.remote(resources={"there": 0.1})
+class Away:
+    def call(self):
+        return os.getpid()
+
+
+@pytest.fixture
+def two():
+    ray.shutdown()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    cluster.other = cluster.add_node(num_cpus=2, resources={"there": 1})
+    cluster.connect()
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def lose(cluster):
+    cluster.remove_node(cluster.other, allow_graceful=False)
+    gone = lambda: state.get_node(cluster.other.node_id).state == "DEAD"  # noqa: E731
+    wait_until(gone, message="the node is gone")
+
+
+def told(*arguments):
+    """What the command line prints, and what it says is missing."""
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:Some of it is missing")
+def test_tasks_end_as_their_owner_saw_it(two):
+    actor = Away.remote()
+    call = actor.call.remote()
+    ray.get(call, timeout=60)
+    done, failed = away.remote(), away.remote(fails=True)
+    ray.get(done, timeout=60)
+    with pytest.raises(ValueError):
+        ray.get(failed, timeout=60)
+    lose(two)
+    wait_until(lambda: state.get_actor(actor._actor_id).state == "DEAD", message="it is dead")
+    rows = {row.name: row for row in state.list_tasks(limit=None) if row.name.startswith("Away")}
+    assert {name: row.state for name, row in rows.items()} == {
+        "Away.__init__": "FINISHED",
+        "Away.call": "FINISHED",
+    }
+    assert state.get_task(done).state == "FINISHED"
+    row = state.get_task(failed)
+    assert (row.state, row.error_type) == ("FAILED", "TASK_EXECUTION_EXCEPTION")
+    assert row.end_time_ms > 1.7e12
+
+
+def test_what_went_with_a_node_is_said(two):
+    actor = Away.remote()
+    ray.get(actor.call.remote(), timeout=60)
+    # By then the others have heard that anything runs there.
+    wait_until(lambda: ray.available_resources()["there"] < 1, message="it is told")
+    idle = two.add_node(num_cpus=1)
+    two.remove_node(idle)
+    lose(two)
+    for command in (["list", "tasks"], ["summary", "tasks"], ["timeline", "-o", "-"]):
+        _, notes = told(*command)
+        assert notes.count("left the cluster") == 1, notes
+        assert two.other.node_id[:12] in notes and "went with it" in notes
+    with pytest.warns(match="left the cluster"):
+        state.list_tasks()
+
+
+@pytest.mark.filterwarnings("ignore:Some of it is missing")
+def test_a_program_that_was_lost_with_its_node_has_failed(two, driver):
+    base = driver.base
+    os.makedirs(f"{base}/started")
+    folder = os.path.join(os.environ["OXIRAY_TMPDIR"], "started")
+    (file,) = (name for name in os.listdir(folder) if name in two.other.session_dir)
+    shutil.copy(os.path.join(folder, file), f"{base}/started/{file}")
+    process = driver.start(
+        """
+        import oxiray as ray
+        ray.init(address="auto", logging_level="error")
+        print(ray.get_runtime_context().get_job_id(), flush=True)
+        input()
+        """,
+        stdin=subprocess.PIPE,
+    )
+    try:
+        job_id = process.stdout.readline().strip()
+        wait_until(lambda: state.get_job(job_id), message="the job is known")
+        assert state.get_job(job_id).driver_node_id == two.other.node_id
+        lose(two)
+        row = wait_until(
+            lambda: (row := state.get_job(job_id)).end_time_ms and row, message="it ended"
+        )
+        assert row.status == "FAILED"
+        assert row.message.startswith("its node left the cluster: ")
+    finally:
+        process.kill()
+        process.communicate()
+        shutil.rmtree(base)
