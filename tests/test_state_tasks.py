@@ -107,14 +107,48 @@ def test_an_actor_that_is_started_again(alone, tmp_path):
     ref = actor.die_once.remote()
     assert ray.get(ref) == "survived"
     call = wait_until(lambda: state.get_task(ref), message="the call is known")
-    assert attempts(call) == [(1, "FINISHED", None), (0, "FAILED", "ACTOR_UNAVAILABLE")]
+    assert attempts(call) == [(0, "FAILED", "ACTOR_UNAVAILABLE"), (1, "FINISHED", None)]
     ray.kill(actor)
     its = [("actor_id", "=", actor._actor_id.hex()), ("type", "=", "ACTOR_CREATION_TASK")]
     wait_until(lambda: state.get_actor(actor._actor_id.hex()).state == "DEAD", message="it is dead")
     [made] = state.list_tasks(filters=its, detail=True)
     # Its death is no failure of the runs of its constructor, of which there were two.
-    assert attempts(made) == [(1, "FINISHED", None), (0, "FINISHED", None)]
+    assert attempts(made) == [(0, "FINISHED", None), (1, "FINISHED", None)]
     assert made.error_message is None
+
+
+def test_attempts_come_in_order_each_with_its_error(alone, tmp_path):
+    @ray.remote(max_retries=2, retry_exceptions=True)
+    def flaky():
+        number = len(list(tmp_path.iterdir()))
+        (tmp_path / str(number)).touch()
+        if number < 2:
+            raise ValueError(f"try {number}")
+        return number
+
+    ref = flaky.remote()
+    assert ray.get(ref) == 2
+    row = wait_until(lambda: state.get_task(ref), message="it is known")
+    assert [one["attempt_number"] for one in row.attempts] == [0, 1, 2]
+    assert [one["state"] for one in row.attempts] == ["FAILED", "FAILED", "FINISHED"]
+    for number, one in enumerate(row.attempts[:2]):
+        assert one["error_type"] == "TASK_EXECUTION_EXCEPTION"
+        assert f"ValueError: try {number}" in one["error_message"]
+    assert row.attempts[2]["error_message"] is None
+    # The time of the attempts before is not time that this one waited for arguments.
+    assert "PENDING_ARGS_AVAIL" not in [event["state"] for event in row.events]
+
+
+def test_a_given_name_does_not_hide_the_function(alone):
+    actor = Counter.remote()
+    ray.get([double.options(name=f"job-{i}").remote(i) for i in range(3)])
+    ray.get(actor.pid.options(name="asked").remote())
+    rows = {row.name: row for row in state.list_tasks(limit=None)}
+    assert rows["job-2"].func_or_class_name == "double"
+    assert rows["asked"].func_or_class_name == "Counter.pid"
+    assert state.list_tasks(filters=[("func_or_class_name", "=", "Counter.pid")])
+    groups = state.summarize_tasks()["cluster"]["summary"]
+    assert "double" in groups and "job-2" not in groups and "asked" not in groups
 
 
 def test_needs_and_feeds(alone):

@@ -48,7 +48,8 @@ export function duration(ms: number | null | undefined): string {
 
 /** How long ago a moment was. */
 export function ago(moment: number | null | undefined, now: number): string {
-  if (moment == null) return "–";
+  // No moment is 0: nobody ran this in 1970.
+  if (!moment) return "–";
   const passed = now - moment;
   if (passed < 1000) return "just now";
   return `${duration(passed < 60_000 ? Math.floor(passed / 1000) * 1000 : passed)} ago`;

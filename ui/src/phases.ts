@@ -1,4 +1,4 @@
-// Where a task's time went: waiting of each kind, then the parts of running. Pure.
+// Where the time of a task's newest attempt went: waiting of each kind, then the parts of running. Pure.
 import { duration } from "./format";
 import { stageOf } from "./progress";
 import type { Task, TaskDetail } from "./rows";
@@ -19,9 +19,11 @@ const WAITS: [name: string, from: string, to: string, tone: string][] = [
 
 /** In the order in which they came; what is not known, or took no time, is left out. */
 export function phases(task: TaskDetail): Phase[] {
+  // One that did not live to say its parts was executed until it ended.
+  const executed = task.execute_ms ?? task.duration_ms;
   const ran: [string, number | null | undefined, string][] = [
     ["fetched arguments", task.fetch_ms, "fetch"],
-    ["executed", task.execute_ms, stageOf(task.state) === "failed" ? "failed" : "running"],
+    ["executed", executed, stageOf(task.state) === "failed" ? "failed" : "running"],
     ["stored results", task.store_ms, "done"],
   ];
   return [...waits(task), ...ran]
@@ -31,13 +33,16 @@ export function phases(task: TaskDetail): Phase[] {
 
 function waits(task: TaskDetail): [string, number | null, string][] {
   const times = new Map(task.events?.map((event) => [event.state, event.created_ms]));
-  const known = WAITS.filter(([, from, to]) => times.get(from) != null && times.get(to) != null);
-  if (known.length === WAITS.length) {
-    return known.map(([name, from, to, tone]) => [name, times.get(to)! - times.get(from)!, tone]);
+  // Before a later attempt there were others: that time is theirs.
+  const isFirst = !task.attempt_number;
+  const wanted = isFirst ? WAITS : WAITS.slice(1);
+  if (wanted.every(([, from, to]) => times.get(from) != null && times.get(to) != null)) {
+    return wanted.map(([name, from, to, tone]) => [name, times.get(to)! - times.get(from)!, tone]);
   }
   // Not every step was recorded: then it is one wait.
-  const { creation_time_ms: created, start_time_ms: started } = task;
-  return [["waited", created === null || started === null ? null : started - created, "pending"]];
+  const began = isFirst ? task.creation_time_ms : (times.get("PENDING_NODE_ASSIGNMENT") ?? null);
+  const started = task.start_time_ms;
+  return [["waited", began === null || started === null ? null : started - began, "pending"]];
 }
 
 /** How long a task took, or has taken so far. */

@@ -56,6 +56,7 @@ export interface Attempt {
   start_time_ms: Moment;
   end_time_ms: Moment;
   error_type: string | null;
+  error_message?: string | null;
 }
 
 export interface Actor {

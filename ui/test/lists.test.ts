@@ -58,6 +58,19 @@ test("where a task's time went, as finely as it is known", () => {
   const times = [100, 100, 107, 110];
   const detail = { ...task, events: events.map((state, i) => ({ state, created_ms: times[i]! })) };
   expect(named(detail)).toEqual([["waited for a worker", 7], ["waited at the worker", 3], ...ran]);
+  // What came before the last attempt is not its time.
+  const again = { ...detail, attempt_number: 2, creation_time_ms: 1 };
+  expect(named({ ...again, events: detail.events.slice(1) })).toEqual(named(detail));
+  expect(named({ ...again, events: detail.events.slice(2) })).toEqual(ran);
+});
+
+test("a process that ended has executed until then", () => {
+  const task = { state: "FAILED", duration_ms: 5, creation_time_ms: 100, start_time_ms: 103 };
+  const parts = phases({ ...task, execute_ms: null } as TaskDetail);
+  expect(parts.map(({ name, ms }) => [name, ms])).toEqual([
+    ["waited", 3],
+    ["executed", 5],
+  ]);
 });
 
 const sample = (time: number, ended: number): Sample => ({

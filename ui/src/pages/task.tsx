@@ -30,7 +30,7 @@ export function TaskPage({ id }: { id: string }) {
         </h1>
         <p class="sub">
           <Id id={task.task_id} copy /> {words(task.type)}
-          {task.attempt_number > 0 && `, attempt ${task.attempt_number + 1}`}
+          {task.attempt_number > 0 && `, attempt ${task.attempt_number}`}
         </p>
         {task.start_time_ms !== null && (
           <a class="button aside" href={link(["timeline"], { task: task.task_id })}>
@@ -73,9 +73,9 @@ function FailureOf({ task }: { task: TaskDetail }) {
 }
 
 /** Tracebacks end with what went wrong. */
-function headline(task: TaskDetail): string {
-  const last = plainText(task.error_message?.trimEnd().split("\n").at(-1) ?? "");
-  return last && last.length < 160 ? last : words(task.error_type ?? "It failed");
+function headline(failed: Pick<TaskDetail, "error_message" | "error_type">): string {
+  const last = plainText(failed.error_message?.trimEnd().split("\n").at(-1) ?? "");
+  return last && last.length < 160 ? last : words(failed.error_type ?? "It failed");
 }
 
 function Why({ task }: { task: TaskDetail }) {
@@ -93,8 +93,16 @@ function Phases({ task }: { task: TaskDetail }) {
   const parts = phases(task);
   const total = parts.reduce((sum, part) => sum + part.ms, 0);
   if (!total) return null;
+  const of = task.attempt_number > 0 ? `in attempt ${task.attempt_number}` : "in all";
   return (
-    <Card title="Where the time went" aside={<span class="sub">{duration(total)} in all</span>}>
+    <Card
+      title="Where the time went"
+      aside={
+        <span class="sub">
+          {duration(total)} {of}
+        </span>
+      }
+    >
       <div class="progress tall" aria-hidden="true">
         {parts.map((part) => (
           <span key={part.name} class={`tone-${part.tone}`} style={{ flexGrow: part.ms / total }} />
@@ -117,12 +125,12 @@ function Attempts({ task }: { task: TaskDetail }) {
   if ((task.attempts?.length ?? 0) < 2) return null;
   return (
     <Card title="Attempts">
-      <ol class="attempts">
+      <ol class="attempts" start={task.attempts?.[0]?.attempt_number}>
         {task.attempts?.map((attempt) => (
           <li key={attempt.attempt_number}>
             <State state={attempt.state} /> in process {attempt.worker_pid ?? "–"} at{" "}
             {clock(attempt.start_time_ms)}
-            {attempt.error_type && `: ${attempt.error_type}`}
+            {attempt.error_type && `: ${headline(attempt)}`}
           </li>
         ))}
       </ol>

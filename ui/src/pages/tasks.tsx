@@ -130,7 +130,10 @@ function ByName({ all }: { all: Progress }) {
 function GroupLine({ group, progress }: { group: Group; progress: Progress }) {
   return (
     <li>
-      <a href={link(["tasks"], { q: condition("name", group.name) })} title={group.name}>
+      <a
+        href={link(["tasks"], { q: condition("func_or_class_name", group.name) })}
+        title={group.name}
+      >
         {group.name}
       </a>
       <ProgressBar progress={progress} label={group.name} />
