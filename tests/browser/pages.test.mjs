@@ -136,6 +136,24 @@ for (const [name, start, skip] of [
     );
 
     test(
+      "attempts of a task are in order, each with its error",
+      { skip: name === "mock" && "it tries nothing again" },
+      looking("#/tasks?q=name%3Dretried", {}, async (page) => {
+        await page.locator("tbody tr").first().getByRole("link").click();
+        const attempts = page.locator(".attempts li");
+        await attempts.first().waitFor();
+        const texts = await attempts.allTextContents();
+        assert.match(texts[0], /Failed.*ValueError: try 0/);
+        assert.match(texts[1], /Failed.*ValueError: try 1/);
+        assert.match(texts[2], /Finished/);
+        assert.equal(await page.locator(".attempts").getAttribute("start"), "0");
+        const time = page.getByRole("region", { name: "Where the time went" });
+        assert.match(await time.textContent(), /in attempt 2/);
+        assert.doesNotMatch(await time.textContent(), /waited for arguments/);
+      }),
+    );
+
+    test(
       "names are text, whatever is in them",
       looking("#/tasks?q=%3Cscript%3E", {}, async (page) => {
         const link = page.locator("tbody tr").first().getByRole("link");

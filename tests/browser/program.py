@@ -88,6 +88,22 @@ def never():
     pass
 
 
+@ray.remote(max_retries=2, retry_exceptions=True)
+def retried(tries):
+    number = ray.get(tries.next.remote())
+    if number < 2:
+        raise ValueError(f"try {number}")
+
+
+@ray.remote(num_cpus=0)
+class Tries:
+    number = -1
+
+    def next(self):
+        self.number += 1
+        return self.number
+
+
 def batch(tasks, pause):
     """Tiles that are loaded, looked at, and put together by threes: each kind feeds the next."""
     done = []
@@ -121,6 +137,8 @@ def main():
     batch(arguments.tasks, arguments.pause)
     ray.wait([evaluate.remote(n) for n in range(40)], num_returns=40)
     ray.get(tick.options(name='odd "<script>alert(1)</script>"').remote(0))
+    tries = Tries.remote()
+    ray.get(retried.remote(tries))
     kept = [ray.put(bytes(2_000_000 + i)) for i in range(5)]
     kept.append(never.remote())
     print(f"http://{context.dashboard_url} {log}", flush=True)
