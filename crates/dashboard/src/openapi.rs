@@ -72,7 +72,8 @@ fn describe(parameter: &Parameter, resource: Option<Resource>) -> Value {
     let schema = match parameter.kind {
         Kind::Text => json!({ "type": "string", "pattern": "^[^\\x00]*$" }),
         Kind::Filter => {
-            json!({ "type": "string", "pattern": format!("^({})!?=", columns.join("|")) })
+            let conditions: Vec<String> = columns.iter().map(|c| condition(resource, c)).collect();
+            json!({ "type": "string", "pattern": format!("^({})", conditions.join("|")) })
         }
         Kind::Sort => {
             json!({ "type": "string", "pattern": format!("^-?({})$", columns.join("|")) })
@@ -99,6 +100,14 @@ fn describe(parameter: &Parameter, resource: Option<Resource>) -> Value {
         "description": parameter.about,
         "schema": schema,
     })
+}
+
+/// A condition on a column, as a pattern: some have few values.
+fn condition(resource: Option<Resource>, column: &str) -> String {
+    match resource.and_then(|resource| resource.values(column)) {
+        Some(values) => format!("{column}!?=({})$", values.join("|")),
+        None => format!("{column}!?="),
+    }
 }
 
 fn object(properties: Value) -> Value {

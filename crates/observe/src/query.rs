@@ -20,10 +20,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// `operator` is `=` or `!=`.
+    /// `operator` is `=`, which may be written `==`, or `!=`.
     pub fn new(key: &str, operator: &str, value: &str) -> Result<Self> {
         let negated = match operator {
-            "=" => false,
+            "=" | "==" => false,
             "!=" => true,
             other => {
                 return Err(Error::BadQuery(format!(
@@ -31,7 +31,7 @@ impl Filter {
                 )));
             }
         };
-        Ok(Self { key: key.trim().to_owned(), negated, value: value.trim().to_owned() })
+        Ok(Self { key: column(key), negated, value: value.trim().to_owned() })
     }
 
     pub(crate) fn holds(&self, value: &Value) -> bool {
@@ -42,20 +42,25 @@ impl Filter {
 impl FromStr for Filter {
     type Err = Error;
 
-    /// `key=value` or `key!=value`.
+    /// `key=value`, `key==value` or `key!=value`.
     fn from_str(text: &str) -> Result<Self> {
         let wrong =
             || Error::BadQuery(format!("a filter is key=value or key!=value, not {text:?}"));
         let (key, value) = text.split_once('=').ok_or_else(wrong)?;
-        let (key, operator) = match key.strip_suffix('!') {
-            Some(key) => (key, "!="),
-            None => (key, "="),
+        let (key, operator, value) = match key.strip_suffix('!') {
+            Some(key) => (key, "!=", value),
+            None => (key, "=", value.strip_prefix('=').unwrap_or(value)),
         };
         if key.trim().is_empty() {
             return Err(wrong());
         }
         Self::new(key, operator, value)
     }
+}
+
+/// A column as it is meant: tables have their names in capitals.
+fn column(name: &str) -> String {
+    name.trim().to_ascii_lowercase()
 }
 
 fn is_equal(value: &Value, wanted: &str) -> bool {
@@ -88,8 +93,8 @@ impl From<&str> for Sort {
     /// `key`, or `-key` for the largest first.
     fn from(text: &str) -> Self {
         match text.strip_prefix('-') {
-            Some(key) => Self { key: key.to_owned(), descending: true },
-            None => Self { key: text.to_owned(), descending: false },
+            Some(key) => Self { key: column(key), descending: true },
+            None => Self { key: column(text), descending: false },
         }
     }
 }
@@ -125,7 +130,7 @@ pub struct Page {
 }
 
 impl Query {
-    /// Refuses columns that there are not.
+    /// Refuses columns that there are not, and values that a column never has.
     pub fn check(&self, resource: Resource) -> Result<()> {
         let columns = resource.columns();
         let sorted = self.sort.iter().map(|sort| &sort.key);
@@ -134,6 +139,15 @@ impl Query {
                 return Err(Error::BadQuery(format!(
                     "{resource} have no column {key:?} to filter or sort by; there are: {}",
                     columns.all.join(", ")
+                )));
+            }
+        }
+        for Filter { key, value, .. } in &self.filters {
+            let known = resource.values(key).unwrap_or_default();
+            if !known.is_empty() && !known.iter().any(|known| same(known, value)) {
+                return Err(Error::BadQuery(format!(
+                    "{key} of {resource} is never {value:?}; it is one of: {}",
+                    known.join(", ")
                 )));
             }
         }
@@ -250,6 +264,8 @@ mod tests {
         let filter: Filter = "name!=a=b".parse().unwrap();
         assert_eq!(filter, Filter::new("name", "!=", "a=b").unwrap());
         assert_eq!("a = b".parse::<Filter>().unwrap(), Filter::new("a", "=", "b").unwrap());
+        assert_eq!("A==b".parse::<Filter>().unwrap(), Filter::new("a", "==", "b").unwrap());
+        assert_eq!("a===b".parse::<Filter>().unwrap().value, "=b");
         for wrong in ["", "name", "=x", "!=x"] {
             assert!(wrong.parse::<Filter>().is_err(), "{wrong}");
         }
@@ -285,6 +301,29 @@ mod tests {
         assert!(text.contains("nmae") && text.contains("class_name"), "{text}");
         let query = Query { sort: Some("-nope".into()), ..Query::default() };
         assert!(query.check(Resource::Jobs).is_err());
+        let query = Query { sort: Some("-START_TIME_MS".into()), ..Query::default() };
+        assert!(query.check(Resource::Jobs).is_ok());
+    }
+
+    #[test]
+    fn values_that_a_column_never_has_are_refused_with_those_it_has() {
+        let check = |resource: Resource, filter: &str| {
+            let filters = vec![filter.parse().unwrap()];
+            Query { filters, ..Query::default() }.check(resource).map_err(|e| e.to_string())
+        };
+        let text = check(Resource::Tasks, "state=FAILD").unwrap_err();
+        assert!(text.contains("FAILD") && text.contains("RUNNING, FINISHED, FAILED"), "{text}");
+        assert!(check(Resource::Tasks, "STATE!=failed").is_ok());
+        assert!(check(Resource::Tasks, "name=FAILD").is_ok());
+        assert!(check(Resource::Workers, "is_alive=yes").is_err());
+        // Every column that is said to have few values is one, as is that of a summary.
+        for resource in Resource::ALL {
+            assert!(!resource.states().is_empty(), "{resource}");
+            let columns = resource.list_columns();
+            assert!(columns.contains(&resource.state_column()), "{resource}");
+        }
+        let states = oxiray_events::State::ALL.map(oxiray_events::State::as_str);
+        assert_eq!(Resource::Tasks.states(), states);
     }
 
     #[test]

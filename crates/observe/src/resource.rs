@@ -219,6 +219,56 @@ const JOBS: Columns = Columns {
     table: &["job_id", "status", "entrypoint", "driver_pid", "start_time_ms", "end_time_ms"],
 };
 
+/// The columns that have few values, each with them, in the order in which a thing goes through
+/// them.
+type Values = &'static [(&'static str, &'static [&'static str])];
+
+const TRUTHS: &[&str] = &["true", "false"];
+const PROCESSES: &[&str] = &["DRIVER", "WORKER"];
+
+const OF_TASKS: Values = &[
+    (
+        "state",
+        &[
+            "PENDING_ARGS_AVAIL",
+            "PENDING_NODE_ASSIGNMENT",
+            "SUBMITTED_TO_WORKER",
+            "RUNNING",
+            "FINISHED",
+            "FAILED",
+        ],
+    ),
+    ("type", &["NORMAL_TASK", "ACTOR_CREATION_TASK", "ACTOR_TASK"]),
+];
+const OF_ACTORS: Values = &[
+    ("state", &["DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD"]),
+    ("is_detached", TRUTHS),
+];
+const OF_OBJECTS: Values = &[
+    ("place", &["pending", "process", "memory", "disk", "failed"]),
+    ("task_status", &["NIL", "PENDING", "FINISHED", "FAILED"]),
+    (
+        "reference_type",
+        &[
+            "ACTOR_HANDLE",
+            "USED_BY_PENDING_TASK",
+            "LOCAL_REFERENCE",
+            "CAPTURED_IN_OBJECT",
+            "PINNED_IN_MEMORY",
+            "UNKNOWN_STATUS",
+        ],
+    ),
+    ("type", PROCESSES),
+    ("pinned", TRUTHS),
+];
+const OF_NODES: Values = &[("state", &["ALIVE", "DEAD"]), ("is_head_node", TRUTHS)];
+const OF_WORKERS: Values = &[
+    ("activity", &["driver", "idle", "task", "actor", "ended"]),
+    ("worker_type", PROCESSES),
+    ("is_alive", TRUTHS),
+];
+const OF_JOBS: Values = &[("status", &["RUNNING", "SUCCEEDED", "FAILED"])];
+
 impl Resource {
     /// All of them.
     pub const ALL: [Self; 6] =
@@ -245,6 +295,34 @@ impl Resource {
             Self::Workers => &WORKERS,
             Self::Jobs => &JOBS,
         }
+    }
+
+    /// The values of a column that has few, in the order in which a thing goes through them.
+    pub fn values(self, column: &str) -> Option<&'static [&'static str]> {
+        let few = match self {
+            Self::Tasks => OF_TASKS,
+            Self::Actors => OF_ACTORS,
+            Self::Objects => OF_OBJECTS,
+            Self::Nodes => OF_NODES,
+            Self::Workers => OF_WORKERS,
+            Self::Jobs => OF_JOBS,
+        };
+        few.iter().find(|(name, _)| *name == column).map(|(_, values)| *values)
+    }
+
+    /// The column that says how far a thing is, or where: a summary counts by it.
+    pub fn state_column(self) -> &'static str {
+        match self {
+            Self::Tasks | Self::Actors | Self::Nodes => "state",
+            Self::Objects => "place",
+            Self::Workers => "activity",
+            Self::Jobs => "status",
+        }
+    }
+
+    /// What is in [`Self::state_column`], in the order in which a thing goes through it.
+    pub fn states(self) -> &'static [&'static str] {
+        self.values(self.state_column()).unwrap_or_default()
     }
 
     /// The column that names a row.

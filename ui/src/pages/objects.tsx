@@ -11,12 +11,13 @@ import { link, type Route } from "../router";
 import type { StoredObject } from "../rows";
 import { useStore } from "../store";
 
+/** The words of `oxiray list objects`, and what they mean. */
 const PLACES: Record<string, string> = {
-  pending: "not there yet",
-  process: "in its owner",
-  memory: "in the store",
-  disk: "on disk",
-  failed: "failed",
+  pending: "it is not made yet",
+  process: "in the memory of the process that owns it",
+  memory: "in the object store",
+  disk: "in a file: the object store was full",
+  failed: "the task that was to make it failed",
 };
 
 const COLUMNS: Column<StoredObject>[] = [
@@ -27,7 +28,11 @@ const COLUMNS: Column<StoredObject>[] = [
     numeric: true,
     cell: (object) => bytes(object.object_size),
   },
-  { title: "Where", sort: "place", cell: (object) => PLACES[object.place ?? ""] ?? object.place },
+  {
+    title: "Place",
+    sort: "place",
+    cell: (object) => <span title={PLACES[object.place ?? ""]}>{object.place}</span>,
+  },
   { title: "Held by", wide: true, cell: (object) => <Holder object={object} /> },
   { title: "References", numeric: true, cell: (object) => <References object={object} /> },
   { title: "Borrowers", numeric: true, cell: (object) => count(object.borrowers) },
@@ -43,10 +48,10 @@ const COLUMNS: Column<StoredObject>[] = [
 ];
 
 const CHIPS: Chip[] = Object.entries({
-  memory: "In the store",
-  disk: "On disk",
-  process: "In owners",
-  pending: "Not there yet",
+  memory: "Memory",
+  disk: "Disk",
+  process: "Process",
+  pending: "Pending",
   failed: "Failed",
 }).map(([place, label]) => ({ label, value: place, filters: [`place=${place}`] }));
 

@@ -81,6 +81,10 @@ function Activity({ worker }: { worker: Worker }) {
     );
   }
   return (
-    <>{{ idle: "nothing", task: "runs a task" }[worker.activity ?? ""] ?? worker.activity ?? "–"}</>
+    <>
+      {{ idle: "nothing", task: "runs a task", driver: "runs a program" }[worker.activity ?? ""] ??
+        worker.activity ??
+        "–"}
+    </>
   );
 }

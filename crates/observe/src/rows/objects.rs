@@ -36,6 +36,22 @@ impl Held {
         let is_driver = kind == ProcessKind::Driver;
         Self { node, process, pid, is_driver, owner: None, object }
     }
+
+    /// Where the object is: in the word that everything has for it which shows objects.
+    pub fn place(&self) -> &'static str {
+        match self.object.place() {
+            WhereHeld::Pending => "pending",
+            WhereHeld::Process => "process",
+            WhereHeld::Memory => "memory",
+            WhereHeld::Disk => "disk",
+            WhereHeld::Failed => "failed",
+        }
+    }
+
+    /// Its bytes; nothing while nobody knows.
+    pub fn size(&self) -> Option<u64> {
+        Some(self.object.size).filter(|size| *size > 0)
+    }
 }
 
 /// Says of each whose the object is. Values may look at an object without a reference to
@@ -56,16 +72,6 @@ pub(crate) fn name_owners(held: &mut [Held]) {
             }),
             other => pids.get(&other).copied(),
         };
-    }
-}
-
-fn place(object: &HeldObject) -> &'static str {
-    match object.place() {
-        WhereHeld::Pending => "pending",
-        WhereHeld::Process => "process",
-        WhereHeld::Memory => "memory",
-        WhereHeld::Disk => "disk",
-        WhereHeld::Failed => "failed",
     }
 }
 
@@ -96,7 +102,7 @@ pub(crate) fn row(held: &Held, nodes: &Nodes) -> Value {
     };
     json!({
         "object_id": if object.id.is_empty() { Value::Null } else { hex(&object.id).into() },
-        "object_size": object.size,
+        "object_size": held.size(),
         "task_status": task_status,
         "reference_type": reference_type(object, id),
         "call_site": optional_text(&object.call_site),
@@ -104,7 +110,7 @@ pub(crate) fn row(held: &Held, nodes: &Nodes) -> Value {
         "pid": held.pid,
         "ip": nodes.ip(held.node),
         "node_id": nodes.id(held.node),
-        "place": place(object),
+        "place": held.place(),
         "references": {
             "local": object.local,
             "tasks": object.tasks,

@@ -12,11 +12,11 @@ pub(crate) fn row(process: &ProcessInfo, nodes: &Nodes, used: Option<Used>) -> V
     let id = ProcessId(process.process);
     let alive = process.ended_ms == 0;
     let activity = match (process.actor.is_empty(), process.leased) {
-        _ if !alive => Value::Null,
-        _ if process.kind() == ProcessKind::Driver => Value::Null,
-        (false, _) => "actor".into(),
-        (true, true) => "task".into(),
-        (true, false) => "idle".into(),
+        _ if !alive => "ended",
+        _ if process.kind() == ProcessKind::Driver => "driver",
+        (false, _) => "actor",
+        (true, true) => "task",
+        (true, false) => "idle",
     };
     json!({
         "worker_id": nodes.worker_id(id),

@@ -94,7 +94,7 @@ def summarize_objects(
 
 def _sizes(held: list[Any]) -> dict[str | None, int]:
     """Bytes of each object, however many processes hold it."""
-    return {row["object_id"]: row["object_size"] for row in held}
+    return {row["object_id"]: row["object_size"] or 0 for row in held}
 
 
 def _of_site(held: list[Any]) -> dict[str, Any]:
