@@ -14,7 +14,7 @@
 //! - `timeline`: what ran when, to be drawn
 //! - [`logs`]: log files of every node; [`log_stream`]: one as it grows, with its older parts;
 //!   [`task_output`]: what one task printed of them
-//! - `machine`: processors and memory of every node
+//! - `nodes`: nodes, and what each says of its machine; `machine`: processors and memory
 //! - [`py_spy`]: what a process does right now
 //! - `observer`: the connection; [`error`]: what can go wrong
 
@@ -27,6 +27,7 @@ mod gaps;
 pub mod log_stream;
 pub mod logs;
 mod machine;
+mod nodes;
 mod observer;
 pub mod py_spy;
 pub mod query;

@@ -1,11 +1,17 @@
 //! Processors and memory of a node, from what its kernel says.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How far apart two looks are at least: the kernel counts hundredths of a second.
+pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// And at most: what was busy long ago says nothing of now.
+const LONGEST_AGO: Duration = Duration::from_secs(30);
 
 /// Of a machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Figures {
-    /// Of all its processors, since the last look; nothing at the first.
+    /// Of all its processors, between two looks; nothing at the first.
     pub(crate) cpu_percent: Option<f64>,
     pub(crate) memory_used: u64,
     pub(crate) memory_total: u64,
@@ -26,27 +32,49 @@ struct Ticks {
     all: u64,
 }
 
+/// A look at a machine.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    ticks: Ticks,
+    /// Between the look before and this one.
+    cpu_percent: Option<f64>,
+}
+
 /// What was last seen of each node.
 #[derive(Default, Debug)]
 pub(crate) struct Machines {
-    last: BTreeMap<u32, Ticks>,
+    last: BTreeMap<u32, Look>,
 }
 
 impl Machines {
     /// Takes in `machine/stat` and `machine/meminfo` of a node.
-    pub(crate) fn look(&mut self, node: u32, stat: &str, meminfo: &str) -> Figures {
-        let now = ticks(stat);
-        let before = now.and_then(|now| self.last.insert(node, now));
-        let cpu_percent = now.zip(before).and_then(|(now, before)| {
-            let all = now.all.checked_sub(before.all).filter(|all| *all > 0)?;
-            let busy = now.busy.saturating_sub(before.busy);
-            Some((busy as f64 * 1000.0 / all as f64).round() / 10.0)
-        });
+    pub(crate) fn look(&mut self, node: u32, stat: &str, meminfo: &str, now: Instant) -> Figures {
+        let before = self.last.get(&node).copied();
+        let before = before.filter(|last| now.duration_since(last.at) <= LONGEST_AGO);
+        let cpu_percent = match (ticks(stat), before) {
+            (Some(_), Some(last)) if now.duration_since(last.at) < BETWEEN_LOOKS => {
+                last.cpu_percent
+            }
+            (Some(ticks), before) => {
+                let cpu_percent = before.and_then(|last| busy(last.ticks, ticks));
+                self.last.insert(node, Look { at: now, ticks, cpu_percent });
+                cpu_percent
+            }
+            (None, _) => None,
+        };
         let kilobytes = |name| field(meminfo, name).unwrap_or(0) * 1024;
         let memory_total = kilobytes("MemTotal:");
         let memory_used = memory_total.saturating_sub(kilobytes("MemAvailable:"));
         Figures { cpu_percent, memory_used, memory_total }
     }
+}
+
+/// Of all processors, in percent.
+fn busy(before: Ticks, now: Ticks) -> Option<f64> {
+    let all = now.all.checked_sub(before.all).filter(|all| *all > 0)?;
+    let busy = now.busy.saturating_sub(before.busy);
+    Some((busy as f64 * 1000.0 / all as f64).round() / 10.0)
 }
 
 /// The first line: user, nice, system, idle, waiting for a disk, and more that is busy.
@@ -82,13 +110,20 @@ mod tests {
     #[test]
     fn processors_are_busy_between_two_looks() {
         let mut machines = Machines::default();
+        let begun = Instant::now();
+        let after = |looks: u32| begun + looks * BETWEEN_LOOKS;
         let meminfo = "MemTotal: 100 kB\nMemFree: 1 kB\nMemAvailable: 40 kB\n";
-        let first = machines.look(1, "cpu  10 0 10 80 0 0 0 0 5 5\ncpu0 1\n", meminfo);
+        let first = machines.look(1, "cpu  10 0 10 80 0 0 0 0 5 5\ncpu0 1\n", meminfo, begun);
         assert_eq!(first.cpu_percent, None);
         assert_eq!((first.memory_used, first.memory_total), (60 * 1024, 100 * 1024));
-        let second = machines.look(1, "cpu  30 0 20 100 50 0 0 0\n", meminfo);
-        assert_eq!(second.cpu_percent, Some(30.0));
-        assert_eq!(machines.look(2, "nonsense", "").cpu_percent, None);
+        let mut look = |stat: &str, at: Instant| machines.look(1, stat, meminfo, at).cpu_percent;
+        assert_eq!(look("cpu  30 0 20 100 50 0 0 0\n", after(1)), Some(30.0));
+        // Too soon to tell anything new.
+        assert_eq!(look("cpu  31 0 20 100 50 0 0 0\n", after(1)), Some(30.0));
+        assert_eq!(look("cpu  130 0 20 100 50 0 0 0\n", after(2)), Some(100.0));
+        // What was long ago is not now.
+        assert_eq!(look("cpu  130 0 20 200 50 0 0 0\n", after(2) + 2 * LONGEST_AGO), None);
+        assert_eq!(machines.look(2, "nonsense", "", begun).cpu_percent, None);
     }
 
     #[test]

@@ -4,24 +4,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oxiray_events::History;
-use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{
-    ClusterView, Listing, ProcessInfo, Query as Asked, ReadFile, Topic, from_node::Body, to_node,
+    ClusterView, Listing, ProcessInfo, Query as Asked, Topic, from_node::Body, to_node,
 };
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::find;
-use crate::machine::{Figures, Machines, used_by};
+use crate::machine::{Machines, used_by};
 use crate::observer::{Observer, Question};
 use crate::query::{Page, Query, summarise};
 use crate::resource::Resource;
 use crate::rows::objects::{Held, name_owners};
-use crate::rows::{Nodes, actors, hex, jobs, nodes, objects, workers};
-
-/// Beyond so many nodes, each is asked about itself only when details are wanted: a node
-/// connects to every other that it asks.
-const FEW_NODES: usize = 64;
+use crate::rows::{Nodes, actors, hex, jobs, objects, workers};
 
 /// A connection to one node that answers for all.
 pub struct Session {
@@ -87,34 +82,45 @@ impl Session {
 
     /// The rows of a resource that meet a query.
     pub fn list(&mut self, resource: Resource, query: &Query) -> Result<Page> {
-        query.check(resource)?;
-        if resource == Resource::Tasks {
-            let mut rows = Vec::new();
-            let page = self.each_task(query, |row| rows.push(row))?;
-            return Ok(Page { rows, ..page });
-        }
-        let (rows, notes) = self.rows(resource, query.detail)?;
-        Ok(query.page(resource, rows, notes))
+        let mut rows = Vec::new();
+        let page = self.each_row(resource, query, |row| -> Result<()> {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(Page { rows, ..page })
     }
 
     /// As [`Self::list`], with the rows as the text of one JSON array instead: for many tasks that
     /// takes a fraction of the memory.
     pub fn list_json(&mut self, resource: Resource, query: &Query) -> Result<(Page, String)> {
-        if resource != Resource::Tasks {
-            let mut page = self.list(resource, query)?;
-            let rows = Value::Array(std::mem::take(&mut page.rows)).to_string();
-            return Ok((page, rows));
-        }
-        query.check(resource)?;
         let mut text = String::from("[");
-        let page = self.each_task(query, |row| {
+        let page = self.each_row(resource, query, |row| -> Result<()> {
             if text.len() > 1 {
                 text.push(',');
             }
             text.push_str(&row.to_string());
+            Ok(())
         })?;
         text.push(']');
         Ok((page, text))
+    }
+
+    /// As [`Self::list`], with each row given to `take` as it is made, until that fails: a million
+    /// at once would be gigabytes. The page has none.
+    pub fn each_row<E: From<Error>>(
+        &mut self,
+        resource: Resource,
+        query: &Query,
+        mut take: impl FnMut(Value) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Page, E> {
+        query.check(resource)?;
+        if resource == Resource::Tasks {
+            return self.each_task(query, take);
+        }
+        let (rows, notes) = self.rows(resource, query.detail)?;
+        let mut page = query.page(resource, rows, notes);
+        std::mem::take(&mut page.rows).into_iter().try_for_each(&mut take)?;
+        Ok(page)
     }
 
     /// The row of an id, or of the beginning of one, with all details. Of an object the owner's.
@@ -161,15 +167,15 @@ impl Session {
         self.missing = missing;
         Ok(match resource {
             Resource::Tasks => Value::Null,
-            Resource::Actors => summarise(&rows, "class_name", None, "state"),
             Resource::Objects => {
-                let mut summary = summarise(&rows, "call_site", None, "place");
+                let mut summary = summarise(&rows, "call_site", None, resource.state_column());
                 summary["total_bytes"] = owned_bytes(&rows).into();
                 summary
             }
-            Resource::Nodes => summarise(&rows, "node_name", None, "state"),
-            Resource::Workers => summarise(&rows, "worker_type", None, "activity"),
-            Resource::Jobs => summarise(&rows, "entrypoint", None, "status"),
+            Resource::Actors => summarise(&rows, "class_name", None, resource.state_column()),
+            Resource::Nodes => summarise(&rows, "node_name", None, resource.state_column()),
+            Resource::Workers => summarise(&rows, "worker_type", None, resource.state_column()),
+            Resource::Jobs => summarise(&rows, "entrypoint", None, resource.state_column()),
         })
     }
 
@@ -247,54 +253,6 @@ impl Session {
             Resource::Tasks => Vec::new(),
         };
         Ok((rows, notes))
-    }
-
-    fn node_rows(&mut self, infos: &[NodeInfo], detail: bool) -> Result<(Vec<Value>, Vec<String>)> {
-        let alive: Vec<&NodeInfo> = infos.iter().filter(|info| info.left.is_empty()).collect();
-        let asked = if detail || alive.len() <= FEW_NODES { &alive[..] } else { &[] };
-        let file = |name: &str| {
-            let path = format!("machine/{name}");
-            let most = oxiray_wire::control::MOST_OF_FILE;
-            to_node::Body::ReadFile(ReadFile { path, most, ..ReadFile::default() })
-        };
-        let questions = asked.iter().flat_map(|info| {
-            let node = info.number;
-            let view = to_node::Body::Query(topic(Topic::Cluster));
-            [view, file("stat"), file("meminfo")].map(|body| Question { node, body })
-        });
-        let mut views: Vec<Option<ClusterView>> = vec![None; asked.len()];
-        let mut texts = vec![[String::new(), String::new()]; asked.len()];
-        let failures = self.observer.ask(questions.collect(), |at, body| match body {
-            Body::ClusterView(view) => {
-                let more = view.more;
-                views[at / 3].get_or_insert(view);
-                !more
-            }
-            Body::FilePart(part) => {
-                if at % 3 > 0 {
-                    texts[at / 3][at % 3 - 1] = String::from_utf8_lossy(&part.bytes).into_owned();
-                }
-                true
-            }
-            _ => false,
-        })?;
-        let notes = failures.into_iter().step_by(3).flatten().map(|error| error.to_string());
-        let notes: Vec<String> = notes.collect();
-        let figures: Vec<Option<Figures>> = asked
-            .iter()
-            .zip(&texts)
-            .map(|(info, [stat, meminfo])| {
-                let said = !stat.is_empty();
-                said.then(|| self.machines.look(info.number, stat, meminfo))
-            })
-            .collect();
-        let rows = infos.iter().map(|info| {
-            let at = asked.iter().position(|asked| asked.number == info.number);
-            let at = at.filter(|_| info.left.is_empty());
-            let view = at.and_then(|at| views[at].as_ref());
-            nodes::row(info, view, at.and_then(|at| figures[at].as_ref()))
-        });
-        Ok((rows.collect(), notes))
     }
 
     fn worker_rows(&mut self, known: &Nodes, notes: &mut Vec<String>) -> Result<Vec<Value>> {

@@ -18,7 +18,11 @@ const MOST_TOLD: usize = 100;
 impl Session {
     /// Gives the tasks that meet a query, one after the other; the newest first, unless it says
     /// otherwise. The page has no rows: a million at once are gigabytes.
-    pub(crate) fn each_task(&mut self, query: &Query, mut give: impl FnMut(Value)) -> Result<Page> {
+    pub(crate) fn each_task<E: From<Error>>(
+        &mut self,
+        query: &Query,
+        mut take: impl FnMut(Value) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Page, E> {
         let nodes = self.members()?;
         let mut notes = self.update_history()?;
         let Self { observer, dir, history, .. } = self;
@@ -38,7 +42,7 @@ impl Session {
                 let place = failure_place(&task);
                 row["error_message"] = place.and_then(|place| texts.read(place)).into();
             }
-            give(row);
+            take(row)?;
         }
         notes.extend(texts.missing);
         Ok(Page { total: history.len(), filtered, rows: Vec::new(), notes })

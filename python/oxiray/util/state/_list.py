@@ -50,7 +50,11 @@ def rows(
     )
     miss(notes, raise_on_missing_output, gaps)
     kind = KINDS[resource]
-    found = [kind(row) for row in json.loads(text)]
+    found: list[Any] = json.loads(text)
+    del text
+    # In place: there may be a million, and two lists of them would be twice the memory.
+    for at, row in enumerate(found):
+        found[at] = kind(row)
     if explain and len(found) < filtered:
         warnings.warn(
             f"These are {len(found)} of {filtered} {resource}; limit= gives more.", stacklevel=3
