@@ -313,8 +313,26 @@ def test_to_a_file(tmp_path, capsys):
     other = ui.task_timeline(str(tmp_path / "other.json"))
     assert other in capsys.readouterr().out
     assert json.loads((tmp_path / "other.json").read_text())
-    with pytest.raises(FileNotFoundError):
-        ray.timeline(tmp_path / "no" / "such" / "directory.json")
+    nowhere = tmp_path / "no" / "such" / "directory.json"
+    with pytest.raises(FileNotFoundError, match=r"directory\.json"):
+        ray.timeline(nowhere)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "other.json", path]
+
+
+def test_a_file_that_has_no_room_leaves_what_was_there(full_disk):
+    program = Path(ray.__file__).parent / "_bin" / "oxiray"
+    session = ray._native.context()["session_dir"]
+    ray.get([timed_task.remote() for _ in range(2)])
+    path = full_disk / "t.json"
+    path.write_text("before")
+    (full_disk / "filler").write_bytes(b"x" * ((1 << 20) - 4096))
+    with pytest.raises(OSError, match=r"No space left on device.*t\.json"):
+        ray.timeline(path)
+    command = [program, "timeline", "-o", path, "--address", session]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert result.returncode == 1 and f"{path} cannot be written" in result.stderr, result
+    assert path.read_text() == "before"
+    assert sorted(full_disk.iterdir()) == [full_disk / "filler", path]
 
 
 def test_in_a_notebook(monkeypatch):

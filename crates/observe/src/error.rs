@@ -40,6 +40,14 @@ pub enum Error {
     /// There is no such file. Retryable where it may come.
     #[error("{0}")]
     NoSuchFile(String),
+    /// A file, or standard output, cannot be written.
+    #[error("{} cannot be written: {error}", .path.display())]
+    Unwritten {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The question makes no sense, for this reason.
     #[error("{0}")]
     BadQuery(String),

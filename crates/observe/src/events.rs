@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::gaps::gaps;
 use crate::observer::{Observer, Question};
 use crate::session::Session;
+use crate::whole_file::WholeFile;
 
 /// Pieces of a file that are asked for at once.
 const AT_ONCE: usize = 16;
@@ -168,12 +169,25 @@ impl Session {
         &self.history
     }
 
+    /// Writes everything that ran as a Chrome trace to a file, which is there when it is whole.
+    /// What is missing, in sentences.
+    pub fn write_trace_file(&mut self, path: &Path) -> Result<Vec<String>> {
+        let failed = |error| Error::Unwritten { path: path.to_owned(), error };
+        let mut file = WholeFile::create(path).map_err(failed)?;
+        let notes = self.write_trace(&mut file).map_err(|error| match error {
+            Error::Unwritten { error, .. } => failed(error),
+            error => error,
+        })?;
+        file.finish().map_err(failed)?;
+        Ok(notes)
+    }
+
     /// Writes everything that ran as a Chrome trace. What is missing, in sentences.
     pub fn write_trace(&mut self, out: impl io::Write) -> Result<Vec<String>> {
         let mut notes = self.update_history()?;
         let Self { observer, dir, history, .. } = self;
         let mut texts = Texts::new(observer, dir);
-        let failed = |error| Error::File(format!("the trace cannot be written: {error}"));
+        let failed = |error| Error::Unwritten { path: "the trace".into(), error };
         trace::write(history, wall_ns(), |place| texts.read(place), out).map_err(failed)?;
         notes.extend(texts.missing);
         Ok(notes)

@@ -11,7 +11,7 @@
 //! - `rows`: what the engine says, as rows
 //! - `tasks`: tasks, of which there may be a million; `events`: where they are read from
 //! - `gaps`: what is missing of them; `why`: why one is not done
-//! - `timeline`: what ran when, to be drawn
+//! - `timeline`: what ran when, to be drawn; `whole_file`: a file that is whole or not there
 //! - [`logs`]: log files of every node; [`log_stream`]: one as it grows, with its older parts;
 //!   [`task_output`]: what one task printed of them
 //! - `nodes`: nodes, and what each says of its machine; `machine`: processors and memory
@@ -37,6 +37,7 @@ pub mod session;
 pub mod task_output;
 mod tasks;
 mod timeline;
+mod whole_file;
 mod why;
 
 pub use error::{Error, Result};

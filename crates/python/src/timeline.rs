@@ -1,14 +1,12 @@
 //! The timeline of the session, and spans of time that users mark in it.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use oxiray_events::timeline::{Filter, view};
 use oxiray_events::{History, Role, State};
-use oxiray_observe::{Result as Observed, Session};
+use oxiray_observe::{Error, Result as Observed, Session};
 use oxiray_sys::clock::wall_ns;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -20,26 +18,34 @@ fn observe<T: Send>(
     look: impl FnOnce(Session) -> Observed<T> + Send,
 ) -> PyResult<T> {
     let directory = session::current(py)?.runtime.identity.session_dir.clone();
-    py.detach(|| Session::open(Path::new(&directory)).and_then(look))
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    py.detach(|| Session::open(Path::new(&directory)).and_then(look)).map_err(raised)
 }
 
-fn write(py: Python<'_>, out: impl Write + Send) -> PyResult<Vec<String>> {
-    observe(py, |mut session| session.write_trace(out))
+fn raised(error: Error) -> PyErr {
+    match &error {
+        // As Python says it of a file that it cannot write: by the number it knows which error to
+        // raise.
+        Error::Unwritten { path, error } if error.raw_os_error().is_some() => {
+            let said = error.to_string();
+            let said = said.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((error.raw_os_error(), said, path.clone()))
+        }
+        _ => PyRuntimeError::new_err(error.to_string()),
+    }
 }
 
 /// The session as a Chrome trace, as the bytes of a JSON array; and what is missing, in sentences.
 #[pyfunction]
 pub(crate) fn timeline(py: Python<'_>) -> PyResult<(Bound<'_, PyBytes>, Vec<String>)> {
     let mut json = Vec::new();
-    let notes = write(py, &mut json)?;
+    let notes = observe(py, |mut session| session.write_trace(&mut json))?;
     Ok((PyBytes::new(py, &json), notes))
 }
 
 /// Writes the session as a Chrome trace to a file; what is missing, in sentences.
 #[pyfunction]
 pub(crate) fn write_timeline(py: Python<'_>, filename: PathBuf) -> PyResult<Vec<String>> {
-    write(py, File::create(filename)?)
+    observe(py, |mut session| session.write_trace_file(&filename))
 }
 
 /// Start and duration in microseconds, number of the name, how many, whether one failed.
