@@ -80,7 +80,7 @@ impl Parameter {
             Kind::Text if value.contains('\0') => Err(format!("{name} has a zero byte.")),
             Kind::Text => Ok(()),
             Kind::Id if !value.is_empty() && value.len() <= 64 && is_hex(value) => Ok(()),
-            Kind::Id => Err(format!("{name} must be an id: up to 64 digits of 0-9a-f.")),
+            Kind::Id => Err(format!("{name} must be up to 64 digits of 0-9a-f.")),
             Kind::Integer(least, most) => match value.parse::<i64>() {
                 Ok(number) if (least..=most).contains(&number) => Ok(()),
                 _ => Err(format!("{name} must be a whole number from {least} to {most}.")),

@@ -40,13 +40,27 @@ pub fn flame_graph(pid: u32, seconds: u32) -> Result<String> {
         "--output".into(),
         file.display().to_string(),
     ];
+    let title = format!("Process {pid}, {seconds} s");
     let patience = PATIENCE + Duration::from_secs(seconds.into());
     let recorded = run(pid, &arguments, patience).and_then(|_| {
         fs::read_to_string(&file)
+            .map(|drawn| titled(&drawn, &title))
             .map_err(|error| Error::Program(format!("py-spy wrote nothing: {error}")))
     });
     let _ = fs::remove_dir_all(&folder);
     recorded
+}
+
+/// Its own title is its command line, which is too long for the picture.
+fn titled(drawn: &str, title: &str) -> String {
+    let place = drawn.find("<text id=\"title\"").and_then(|element| {
+        let begin = element + drawn[element..].find('>')? + 1;
+        Some((begin, begin + drawn[begin..].find("</text>")?))
+    });
+    match place {
+        Some((begin, end)) => format!("{}{title}{}", &drawn[..begin], &drawn[end..]),
+        None => drawn.to_owned(),
+    }
 }
 
 /// A new folder for this user alone, of a name that nobody could have taken before.
@@ -168,6 +182,14 @@ mod tests {
         let done = finished(shell(long), PATIENCE).expect("it can be run");
         let (success, printed, said) = done.expect("it ends");
         assert_eq!((success, printed.len(), said.trim()), (false, 300_000, "no"));
+    }
+
+    #[test]
+    fn a_picture_is_called_by_its_process() {
+        let drawn = r#"<svg><text id="title" x="5">py-spy record</text><text>f</text></svg>"#;
+        let titled_ = r#"<svg><text id="title" x="5">Process 7</text><text>f</text></svg>"#;
+        assert_eq!(titled(drawn, "Process 7"), titled_);
+        assert_eq!(titled("<svg/>", "Process 7"), "<svg/>");
     }
 
     #[test]

@@ -9,7 +9,7 @@ import type { Job } from "../rows";
 const COLUMNS: Column<Job>[] = [
   { title: "Job", sort: "job_id", cell: (job) => <code class="id">{job.job_id}</code> },
   { title: "Program", sort: "entrypoint", wide: true, cell: (job) => job.entrypoint || "–" },
-  { title: "Failed of", cell: (job) => job.message ?? "" },
+  { title: "Why it failed", cell: (job) => job.message ?? "" },
   { title: "Status", sort: "status", cell: (job) => <State state={job.status} /> },
   { title: "Process", sort: "driver_pid", numeric: true, cell: (job) => job.driver_pid ?? "–" },
   {
