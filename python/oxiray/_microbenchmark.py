@@ -11,6 +11,7 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -194,12 +195,91 @@ def _rate(call: Callable[[], object], seconds: float) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Measures. What ends it early is said in a sentence; the code is that of other programs."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except _Unwritten as unwritten:
+        if isinstance(unwritten.error, BrokenPipeError):  # whoever reads has enough
+            return 0
+        why = unwritten.error.strerror
+        print(f"oxiray: {unwritten.what} cannot be written: {why}", file=sys.stderr)
+        return 1
+
+
+class _Unwritten(Exception):
+    """Standard output or a file does not take the results."""
+
+    def __init__(self, what: str, error: OSError) -> None:
+        self.what, self.error = what, error
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        # Python would try again at its end, and complain.
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise _Unwritten("the output", error) from None
+
+
+def _main(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     rows = [row for row in ROWS if options.k in row.name]
     if not rows:
         print(f"oxiray: no row has {options.k!r} in its name:", file=sys.stderr)
         print(*(f"  {row.name}" for row in ROWS), sep="\n", file=sys.stderr)
         return 2
+    if options.json is None:
+        _measure_and_print(rows, options)
+    else:
+        _write_whole(options.json, lambda: _as_json(_measure_and_print(rows, options)))
+    return 0
+
+
+def _as_json(results: list[Result]) -> str:
+    return json.dumps([result._asdict() for result in results], indent=1) + "\n"
+
+
+def _write_whole(path: str, make: Callable[[], str]) -> None:
+    """Writes what is made to a file that is there whole or not at all; whether it can be is known
+    before anything is made."""
+    place = os.path.realpath(path)
+    is_device = os.path.exists(place) and not os.path.isfile(place)
+    try:
+        if is_device:
+            descriptor, draft = os.open(place, os.O_WRONLY), None
+        else:
+            folder, name = os.path.split(place)
+            descriptor, draft = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    except OSError as error:
+        raise _Unwritten(path, error) from None
+    try:
+        with open(descriptor, "w") as file:
+            text = make()
+            try:
+                file.write(text)
+                file.flush()
+                if draft is not None:
+                    os.chmod(draft, 0o666 & ~_umask())
+                    os.replace(draft, place)
+            except OSError as error:
+                raise _Unwritten(path, error) from None
+    except BaseException:
+        if draft is not None:
+            os.unlink(draft)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _measure_and_print(rows: list[Row], options: argparse.Namespace) -> list[Result]:
     ray.init(
         address="local",
         num_cpus=options.num_cpus,
@@ -216,20 +296,20 @@ def main(arguments: list[str] | None = None) -> int:
             bar.refresh()
         for result in measure(rows, 0.05 if options.quick else 0.4):
             results.append(result)
-            print(
-                f"{result.name} per second {result.mean:.2f} +- {result.deviation:.2f}", flush=True
-            )
+            _say(f"{result.name} per second {result.mean:.2f} +- {result.deviation:.2f}")
             if live:
                 bar.update()
     finally:
         if live:
             bar.close()
         ray.shutdown()
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump([result._asdict() for result in results], file, indent=1)
-            file.write("\n")
-    return 0
+    return results
+
+
+def _cpus(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, not {text!r}")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -244,7 +324,7 @@ def _parser() -> argparse.ArgumentParser:
         help="only rows with this in their name; TESTS_TO_RUN does the same",
     )
     parser.add_argument(
-        "--num-cpus", type=int, help="of the session; the usable cores unless given"
+        "--num-cpus", type=_cpus, help="of the session; the usable cores unless given"
     )
     parser.add_argument("--json", metavar="FILE", help="write the results there, too")
     return parser
