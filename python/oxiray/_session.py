@@ -287,10 +287,12 @@ def _announce(arguments: Arguments, context: RayContext) -> None:
         text = f"Connected to the cluster at {arguments.node.address}."
     else:
         text = f"Started a local instance: {_size(arguments.resources)}."
-        if context.dashboard_url:
-            text += f" View the dashboard at http://{context.dashboard_url}"
-        elif arguments.dashboard:
-            text += " It has no dashboard: every port from 8265 on is in use (dashboard_port=)."
+    if context.dashboard_url:
+        text += f" View the dashboard at http://{context.dashboard_url}"
+    elif arguments.node and not arguments.node.is_head:
+        text += " Its dashboard is on the head, where `oxiray dashboard` prints the address."
+    elif arguments.dashboard and not arguments.node:
+        text += " It has no dashboard: every port from 8265 on is in use (dashboard_port=)."
     try:
         sys.stderr.write(f"{stamp} INFO oxiray -- {text}\n")
     except Exception:  # no usable stderr is no reason to fail
@@ -298,9 +300,11 @@ def _announce(arguments: Arguments, context: RayContext) -> None:
 
 
 def _size(resources: dict[str, float]) -> str:
-    parts = [f"{resources.get('CPU', 0):g} CPUs"]
-    if resources.get("GPU"):
-        parts.append(f"{resources['GPU']:g} GPUs")
+    parts = [
+        f"{resources[name]:g} {name}{'' if resources[name] == 1 else 's'}"
+        for name in ("CPU", "GPU")
+        if name in resources and (name == "CPU" or resources[name])
+    ]
     parts.append(f"{resources['object_store_memory'] / 1e9:.1f} GB for objects")
     return ", ".join(parts)
 
