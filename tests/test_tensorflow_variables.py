@@ -184,6 +184,8 @@ def test_input_variables():
 def test_several_outputs_operations_and_none():
     with tf.Graph().as_default(), tf1.Session() as sess:
         a, b, c = (tf1.Variable(float(i), name="abc"[i]) for i in range(3))
+        with pytest.raises(TypeError, match="NoneType"):
+            TensorFlowVariables(None)
         variables = TensorFlowVariables([(a + 1).op, None, b * 2], sess)
         sess.run(tf1.global_variables_initializer())
         assert list(variables.variables) == ["a", "b"]

@@ -50,6 +50,11 @@ class TensorFlowVariables(NamedWeights):
             sess: the session; may also be set later.
             input_variables: more variables, beside those found.
         """
+        if output is None and not input_variables:
+            raise TypeError(
+                "TensorFlowVariables needs a tensor, an operation, a model or its variables, not "
+                "NoneType."
+            )
         self.sess = sess
         self.variables: dict[str, Any] = {}
         self.placeholders: dict[str, Any] = {}
