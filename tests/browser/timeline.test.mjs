@@ -21,7 +21,7 @@ for (const [name, start, tasks, skip] of [
           /** How many tasks the line above the chart says are in view. */
           window.inView = () => {
             const match = /([\d,]+) tasks in view/.exec(
-              document.querySelector(".found")?.textContent,
+              document.querySelector(".in-view")?.textContent,
             );
             return match ? Number(match[1].replaceAll(",", "")) : NaN;
           };
@@ -36,7 +36,7 @@ for (const [name, start, tasks, skip] of [
       });
 
       test("shows all of them with few spans", async () => {
-        const text = await page.locator(".found").textContent();
+        const text = await page.locator(".in-view").textContent();
         const [, all, spans] = /([\d,]+) tasks in view, drawn as ([\d,]+) span/.exec(text);
         assert.ok(number(all) >= tasks * 0.9, text);
         assert.ok(number(spans) < 60_000, text);
@@ -84,8 +84,39 @@ for (const [name, start, tasks, skip] of [
           (old) => document.querySelector(".timeline-chart canvas").toDataURL() !== old,
           before,
         );
+        const found = page.getByRole("status");
+        await found.getByText(/[\d,]+ tasks? found/).waitFor();
         await page.keyboard.press("Enter");
+        await page.waitForFunction((all) => inView() < all / 2, tasks);
+        // Near enough, each is shown by itself.
+        const selected = page.getByRole("complementary", { name: "The selected task" });
+        for (let tries = 0; tries < 20 && !(await selected.count()); tries++) {
+          const seen = await picture(page);
+          await found.getByRole("button", { name: "Next" }).click();
+          await page.waitForFunction(
+            (old) => document.querySelector(".timeline-chart canvas").toDataURL() !== old,
+            seen,
+          );
+        }
+        assert.match(await selected.textContent(), /evaluate/);
+        await page.getByRole("searchbox").fill("no such name");
+        await found.getByText("Nothing found").waitFor();
+        await page.getByRole("searchbox").press("Escape");
+        await page.locator(".timeline-chart canvas").focus();
         await page.keyboard.press("Escape");
+        await page.keyboard.press("0");
+        await page.waitForFunction((least) => inView() >= least * 0.9, tasks);
+      });
+
+      test("says what is under the pointer, also when the wheel brings something else there", async () => {
+        const area = await page.locator(".timeline-chart canvas").boundingBox();
+        await page.mouse.move(area.x + area.width / 2, area.y + 70);
+        const before = await underPointer(page);
+        await zoomUntil(page, async () => (await underPointer(page)) !== before);
+        assert.notEqual(await underPointer(page), before);
+        await page.mouse.move(0, 0);
+        await page.keyboard.press("0");
+        await page.waitForFunction((least) => inView() >= least * 0.9, tasks);
       });
 
       test("selects a task, draws what it is bound to, and leads to its page", async () => {
@@ -119,19 +150,31 @@ function number(text) {
   return Number(text.replaceAll(",", ""));
 }
 
+/** Turns the wheel where the pointer is, until something holds. */
+async function zoomUntil(page, holds) {
+  for (let tries = 0; tries < 30 && !(await holds()); tries++) {
+    const before = await page.locator(".in-view").textContent();
+    await page.mouse.wheel(0, -200);
+    await page.waitForFunction(
+      (old) => document.querySelector(".in-view").textContent !== old,
+      before,
+    );
+  }
+}
+
 /** Zooms in until what is seen are single tasks, and points at one. */
 async function zoomToSingles(page) {
   const area = await page.locator(".timeline-chart canvas").boundingBox();
   await page.mouse.move(area.x + area.width / 2, area.y + 70);
   for (let tries = 0; tries < 30; tries++) {
-    const before = await page.locator(".found").textContent();
+    const before = await page.locator(".in-view").textContent();
     for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -100);
     await page.waitForFunction(
-      (old) => document.querySelector(".found").textContent !== old,
+      (old) => document.querySelector(".in-view").textContent !== old,
       before,
     );
     const [, tasks, spans] = /([\d,]+) tasks? in view, drawn as ([\d,]+)/.exec(
-      await page.locator(".found").textContent(),
+      await page.locator(".in-view").textContent(),
     );
     if (number(tasks) < 2000 && tasks === spans) break;
   }

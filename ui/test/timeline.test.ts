@@ -12,7 +12,7 @@ import {
   zoom,
 } from "../src/timeline/geometry";
 import { laneAt, layout } from "../src/timeline/lanes";
-import { density, firstAt, prepared, spanAt } from "../src/timeline/spans";
+import { density, firstAt, nextAfter, prepared, spanAt } from "../src/timeline/spans";
 import type { Span, TimelineRow } from "../src/rows";
 
 const NOW = 1_794_800_000_000;
@@ -118,4 +118,37 @@ test("what is under the pointer is what was drawn last there", () => {
   expect(firstAt(lane, 51)).toBe(2);
   expect(density(data, 0, 100, 10)[0]).toBeCloseTo(10 / 15);
   expect(density(data, 0, 100, 10)[9]).toBe(0);
+});
+
+test("the next match is the nearest after the last one, in the finest data there are", () => {
+  const span = (start: number, took: number, task: string | null): Span => [
+    start,
+    took,
+    0,
+    task ? 1 : 9,
+    "FINISHED",
+    task,
+  ];
+  const row = (spans: Span[], pid: number): TimelineRow =>
+    ({ node_id: "n", worker_id: null, pid, label: `worker ${pid}`, spans }) as TimelineRow;
+  const data = (from: number, to: number, rows: TimelineRow[]) =>
+    prepared({ from, to, first: 0, last: 100, names: ["f"], rows }, 100);
+  const all = data(0, 100, [
+    row([span(10, 5, null), span(80, 1, "d")], 1),
+    row([span(40, 1, "c")], 2),
+  ]);
+  const near = data(5, 20, [row([span(10, 1, "a"), span(12, 1, "b")], 1)]);
+  const next = (moment: number, backwards = false) =>
+    nextAfter([near, all], moment, backwards)?.[5] ?? null;
+  expect(next(-Infinity)).toBe("a");
+  expect(["a", "b", "c", "d"].map((_, i) => next([0, 10, 12, 40][i]!))).toEqual([
+    "a",
+    "b",
+    "c",
+    "d",
+  ]);
+  expect(nextAfter([near, all], 80, false)).toBe(null);
+  expect(next(Infinity, true)).toBe("d");
+  expect(next(40, true)).toBe("b");
+  expect(nextAfter([all], 0, false)![5]).toBe(null);
 });

@@ -74,6 +74,7 @@ export function TimelinePage({ route }: { route: Route }) {
           onValue={search}
           onEnter={(backwards) => model.nextMatch(backwards)}
         />
+        {query && <Found model={model} />}
         <div class="buttons">
           {tool("Zoom in (+)", "plus", () => zoomBy(0.5))}
           {tool("Zoom out (-)", "minus", () => zoomBy(2))}
@@ -139,6 +140,27 @@ function act(model: TimelineModel, key: string, target: HTMLElement): boolean {
   return true;
 }
 
+/** How many tasks were found, and the way to the next. */
+function Found({ model }: { model: TimelineModel }) {
+  useStore(model.found);
+  const count = model.matching();
+  return (
+    <span class="found" role="status">
+      {count === null ? "…" : count === 0 ? "Nothing found" : `${plural(count, "task")} found `}
+      {!!count && (
+        <button
+          type="button"
+          class="quiet"
+          title="Show the next (Enter; the one before: Shift+Enter)"
+          onClick={() => model.nextMatch(false)}
+        >
+          Next
+        </button>
+      )}
+    </span>
+  );
+}
+
 /** The view must rest for so long before what is in it is counted. */
 const COUNT_MS = 250;
 
@@ -164,5 +186,5 @@ function Drawn({ model }: { model: TimelineModel }) {
       for (const step of undo) step();
     };
   }, [model]);
-  return <span class="found">{text}</span>;
+  return <span class="found in-view">{text}</span>;
 }

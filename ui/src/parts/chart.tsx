@@ -99,7 +99,14 @@ function options(
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     padding: [8, 26, 0, 0],
     scales: {
-      x: { time: true, range: (_, min, max) => [Math.min(min, max - span), max] },
+      // Before the first sample there is no time to begin at but now.
+      x: {
+        time: true,
+        range: (_, min, max) => {
+          const end = max ?? Date.now() / 1000;
+          return [Math.min(min ?? end, end - span), end];
+        },
+      },
       y: { range: (_, __, max) => [0, Math.max(atLeast, (max ?? 0) * 1.1)] },
     },
     axes: [

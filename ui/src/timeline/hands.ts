@@ -38,6 +38,8 @@ export class Hands {
   private scroll = 0;
   private frame = 0;
   private hover: Hover | null = null;
+  /** Where the mouse is while it presses nothing. */
+  private mouse: { x: number; y: number } | null = null;
   /** Fingers (or the mouse) that press, by pointer. */
   private readonly pressed = new Map<number, { x: number; y: number }>();
   private moved = 0;
@@ -53,7 +55,12 @@ export class Hands {
     this.palette = paletteOf(canvas);
     const repaint = () => this.paintSoon();
     for (const followed of [model.view, model.overview, model.detail, model.matches, model.rows]) {
-      this.undo.push(followed.subscribe(repaint));
+      this.undo.push(
+        followed.subscribe(() => {
+          this.lookAgain();
+          repaint();
+        }),
+      );
     }
     this.undo.push(
       model.selection.subscribe(() => {
@@ -91,7 +98,10 @@ export class Hands {
     on("pointermove", (event) => this.point(event));
     on("pointerup", (event) => this.release(event, true));
     on("pointercancel", (event) => this.release(event, false));
-    on("pointerleave", () => this.show(null));
+    on("pointerleave", () => {
+      this.mouse = null;
+      this.show(null);
+    });
     on("dblclick", (event) => this.zoomAt(event.offsetX, 0.25, true));
     on("keydown", (event) => {
       if (event.key === "ArrowUp" || event.key === "ArrowDown") {
@@ -127,6 +137,7 @@ export class Hands {
 
   private press(event: PointerEvent): void {
     this.canvas.setPointerCapture(event.pointerId);
+    this.mouse = null;
     this.pressed.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     if (this.pressed.size === 1) this.moved = 0;
   }
@@ -134,7 +145,9 @@ export class Hands {
   private point(event: PointerEvent): void {
     const before = this.pressed.get(event.pointerId);
     if (!before) {
-      if (event.pointerType === "mouse") this.show(this.under(event.offsetX, event.offsetY));
+      if (event.pointerType !== "mouse") return;
+      this.mouse = { x: event.offsetX, y: event.offsetY };
+      this.lookAgain();
       return;
     }
     const now = { x: event.offsetX, y: event.offsetY };
@@ -186,6 +199,11 @@ export class Hands {
       if (data !== model.matches.get()) return null;
     }
     return null;
+  }
+
+  /** What is under the mouse may be another when the view moves and the mouse does not. */
+  private lookAgain(): void {
+    if (this.mouse) this.show(this.under(this.mouse.x, this.mouse.y));
   }
 
   private show(hover: Hover | null): void {

@@ -6,7 +6,7 @@ import type { TaskDetail, TimelineView } from "../rows";
 import { cell, type Cell } from "../store";
 import { between, clamp, covers, spanOf, whole, type Range } from "./geometry";
 import { layout, type Layout } from "./lanes";
-import { prepared, type Dataset } from "./spans";
+import { counted, nextAfter, prepared, type Dataset } from "./spans";
 
 /** A task that is looked at, and those it is bound to. */
 export interface Selection {
@@ -29,6 +29,8 @@ export class TimelineModel {
   readonly detail: Cell<Dataset | null> = cell<Dataset | null>(null);
   /** Only what matches the search, or null while nothing is searched for. */
   readonly matches: Cell<Dataset | null> = cell<Dataset | null>(null);
+  /** The same of all time; null while nothing is searched for, or it is not known yet. */
+  readonly found: Cell<Dataset | null> = cell<Dataset | null>(null);
   readonly rows: Cell<Layout> = cell(EMPTY);
   readonly selection: Cell<Selection | null> = cell<Selection | null>(null);
   readonly error: Cell<string | null> = cell<string | null>(null);
@@ -40,8 +42,11 @@ export class TimelineModel {
   zero = 0;
   width = 800;
   private query = "";
+  /** The moment after which the next match is looked for, once one was shown. */
+  private shown: number | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private loading: AbortController | null = null;
+  private finding: AbortController | null = null;
   private selecting: AbortController | null = null;
   private glide = 0;
   private readonly ended = new AbortController();
@@ -63,6 +68,7 @@ export class TimelineModel {
     this.overview.set(prepared(answer, OVERVIEW_WIDTH));
     if (this.empty.get() !== false || all) this.move(this.limits);
     this.empty.set(false);
+    void this.loadFound();
     // What was loaded for a part that is still growing is old now.
     if (this.view.get().to >= answer.last - spanOf(this.limits) * 0.02) void this.loadDetail();
     else this.wantDetail();
@@ -96,8 +102,17 @@ export class TimelineModel {
 
   search(query: string): void {
     this.query = query;
+    this.shown = null;
+    this.found.set(null);
     if (!query) this.matches.set(null);
     void this.loadDetail();
+    void this.loadFound();
+  }
+
+  /** How many tasks match the search; null while that is not known. */
+  matching(): number | null {
+    const found = this.found.get();
+    return found && counted(found, -Infinity, Infinity).tasks;
   }
 
   /** Selects a task and loads what it is bound to; null selects nothing. */
@@ -133,23 +148,20 @@ export class TimelineModel {
     this.glideTo({ from: task.start_time_ms - room, to: end + room });
   }
 
-  /** The part of time of the next match after (or before) the middle of the view. */
+  /** Shows and selects the next match, or the one before; behind the last comes the first. */
   nextMatch(backwards: boolean): void {
-    const data = this.matches.get();
-    if (!data) return;
-    const view = this.view.get();
-    const middle = (view.from + view.to) / 2;
-    const gap = spanOf(view) * 0.01;
-    let best: number | null = null;
-    for (const row of data.rows.values()) {
-      for (const [start, duration] of row.spans) {
-        const at = start + duration / 2;
-        if (backwards ? at >= middle - gap : at <= middle + gap) continue;
-        if (best === null || Math.abs(at - middle) < Math.abs(best - middle)) best = at;
-      }
-    }
-    if (best !== null)
-      this.glideTo({ from: view.from + best - middle, to: view.to + best - middle });
+    const data = [this.matches.get(), this.found.get()].filter((part) => part !== null);
+    const edge = backwards ? Infinity : -Infinity;
+    const next = nextAfter(data, this.shown ?? edge, backwards) ?? nextAfter(data, edge, backwards);
+    if (!next) return;
+    const [start, took, , , , task] = next;
+    this.shown = start;
+    if (task) return void this.select(task, true);
+    // Many, too near to each other to tell apart: nearer, they are found one by one.
+    const around = { from: start - took / 2, to: start + took * 1.5 };
+    const nearer = spanOf(around) < spanOf(this.view.get()) * 0.99;
+    if (nearer) this.shown = backwards ? start + took : start - took / 2;
+    this.glideTo(around);
   }
 
   end(): void {
@@ -157,6 +169,7 @@ export class TimelineModel {
     clearTimeout(this.timer);
     this.ended.abort();
     this.loading?.abort();
+    this.finding?.abort();
     this.selecting?.abort();
   }
 
@@ -196,6 +209,15 @@ export class TimelineModel {
     if (loading.signal.aborted) return;
     if (all) this.detail.set(prepared({ ...all, ...range }, width));
     if (matching) this.matches.set(prepared({ ...matching, ...range }, width));
+  }
+
+  private async loadFound(): Promise<void> {
+    this.finding?.abort();
+    if (!this.query) return;
+    const finding = new AbortController();
+    this.finding = finding;
+    const answer = await this.ask({ q: this.query }, OVERVIEW_WIDTH, finding.signal);
+    if (answer && !finding.signal.aborted) this.found.set(prepared(answer, OVERVIEW_WIDTH));
   }
 
   private async ask(

@@ -67,6 +67,25 @@ export function spanAt(row: Row, moment: number, tolerance: number): Span | null
   return found;
 }
 
+/** The first span that begins after a moment, or the last before it; the finer data come first. */
+export function nextAfter(data: Dataset[], moment: number, backwards: boolean): Span | null {
+  let found: Span | null = null;
+  const nearer = (start: number) =>
+    found === null || (backwards ? start > found[0] : start < found[0]);
+  for (const [i, { rows }] of data.entries()) {
+    // What finer data cover, they alone tell.
+    const told = (at: number) => data.slice(0, i).some(({ from, to }) => at >= from && at <= to);
+    for (const row of rows.values()) {
+      for (const span of row.spans) {
+        const start = span[0];
+        if (backwards ? start >= moment : start <= moment) continue;
+        if (nearer(start) && !told(start)) found = span;
+      }
+    }
+  }
+  return found;
+}
+
 /** How much of each of `columns` equal parts of a range is filled, over all rows: 0 to 1. */
 export function density(data: Dataset, from: number, to: number, columns: number): Float32Array {
   const filled = new Float32Array(columns);
