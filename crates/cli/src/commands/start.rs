@@ -300,10 +300,11 @@ impl Begun {
     fn member(&mut self, options: &Options, address: &str) -> io::Result<(Started, String)> {
         let (host, port) = split(address)?;
         let here = started::all(&self.base);
-        let mut same = here.iter().filter(|started| started.address == address);
-        if !options.allow_many && same.any(Started::node_runs) {
+        let mut same = here.iter().filter(|started| is_same_place(&started.address, address));
+        if let Some(node) = same.find(|node| !options.allow_many && node.node_runs()) {
             return refuse(format!(
-                "already running: a node of the cluster at {address}. Run `oxiray stop` first."
+                "already running: a node of the cluster at {}. Run `oxiray stop` first.",
+                node.address
             ));
         }
         let name = format!("{}-{port}", host.trim_matches(['[', ']']));
@@ -518,6 +519,23 @@ fn own_ip(target: &str) -> String {
     found.map_or_else(|| "127.0.0.1".into(), |ip| ip.to_string())
 }
 
+/// Whether two addresses mean the same port of the same machine, however each of them calls it.
+fn is_same_place(one: &str, other: &str) -> bool {
+    let (Ok((_, port)), Ok((_, other_port))) = (split(one), split(other)) else {
+        return false;
+    };
+    if one == other || port != other_port {
+        return one == other;
+    }
+    let resolve = |address: &str| -> Vec<IpAddr> {
+        address.to_socket_addrs().into_iter().flatten().map(|address| address.ip()).collect()
+    };
+    let (ips, others) = (resolve(one), resolve(other));
+    // What a socket can be bound to is an address of this machine.
+    let is_here = |ips: &[IpAddr]| ips.iter().any(|ip| UdpSocket::bind((*ip, 0)).is_ok());
+    ips.iter().any(|ip| others.contains(ip)) || (is_here(&ips) && is_here(&others))
+}
+
 /// A path that means the same from wherever the service is started again; a URL as it is.
 fn absolute(store: &str) -> io::Result<String> {
     if store.contains(':') {
@@ -579,4 +597,21 @@ pub(super) fn join_command(started: &Started) -> io::Result<String> {
         format!("--token='{}'", home::load(&started.keyring)?.current)
     };
     Ok(format!("oxiray start --address='{}' {how}", started.address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_the_same_by_each_of_its_names() {
+        for same in ["127.0.0.1:6379", "localhost:6379", "127.0.0.2:6379", "0.0.0.0:6379"] {
+            assert!(is_same_place("127.0.0.1:6379", same), "{same}");
+        }
+        // Addresses for documentation: no machine has them.
+        assert!(is_same_place("192.0.2.1:6379", "192.0.2.1:6379"));
+        for other in ["127.0.0.1:6380", "192.0.2.1:6379", "nonsense"] {
+            assert!(!is_same_place("127.0.0.1:6379", other), "{other}");
+        }
+    }
 }
