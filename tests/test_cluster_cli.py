@@ -134,13 +134,15 @@ def test_a_cluster_from_start_to_stop(cli, tmp_path):
     )
     assert done.stdout == "5\n" and done.returncode == 0, done.stderr
     assert "Connected to the cluster" in done.stderr
+    url = cli("dashboard").stdout.strip()
+    assert f"View the dashboard at {url}\n" in done.stderr
     # The program left; the node has not ended with it.
     assert is_alive(cli.pid("node_pid"))
 
     assert "Stopped 1 node and 1 control service" in cli("stop").stdout
     assert not cli.left()
     assert cli("stop").stdout == "Nothing to stop.\n"
-    assert "No Oxiray session" in cli.fails("status", code=NOTHING_RUNS)
+    assert "no Oxiray session" in cli.fails("status", code=NOTHING_RUNS)
     assert cli.fails("token", code=NOTHING_RUNS)
 
 
@@ -194,6 +196,9 @@ def test_joining(cli, other, tmp_path):
     assert "joined" in said
     again = other.fails("start", f"--address={cli.address}", f"--token-file={path}")
     assert "already running" in again
+    # The head's own machine is part of it, whatever it calls itself.
+    again = cli.fails("start", f"--address=localhost:{cli.port}", f"--token-file={path}")
+    assert "already running" in again and cli.address in again
     # Both machines show the same cluster.
     for one in (cli, other):
         status = one("status").stdout
@@ -204,7 +209,7 @@ def test_joining(cli, other, tmp_path):
         f"""
         import oxiray as ray
 
-        ray.init(address="{cli.address}", logging_level="error")
+        ray.init(address="{cli.address}")
         assert len(ray.nodes()) == 2 and ray.cluster_resources()["tool"] == 1
         here = ray.get_runtime_context().get_node_id()
         where = ray.remote(resources={{"tool": 1}})(
@@ -215,6 +220,7 @@ def test_joining(cli, other, tmp_path):
         """,
     )
     assert done.stdout == "done\n", done.stderr
+    assert "on the head, where `oxiray dashboard` prints the address" in done.stderr
     other("stop")
     wait_until(lambda: "Left lately" in cli("status").stdout)
 

@@ -276,10 +276,10 @@ class TestMemory:
 
     def test_totals_alone(self, place):
         text = memory(place, "--stats-only")
-        assert "in store" in text and "LOCAL_REFERENCE" not in text
+        assert "memory" in text and "LOCAL_REFERENCE" not in text
 
     def test_nothing_runs(self, place):
         program = os.path.join(os.path.dirname(sys.executable), "oxiray")
         environment = {**os.environ, "OXIRAY_TMPDIR": str(place)}
         done = subprocess.run([program, "memory"], capture_output=True, text=True, env=environment)
-        assert done.returncode == 3 and "No Oxiray session" in done.stderr
+        assert done.returncode == 3 and "no Oxiray session" in done.stderr

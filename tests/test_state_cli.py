@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 import oxiray as ray
 import pytest
@@ -176,13 +180,107 @@ def test_summaries(speaker):
     assert group["states"]["ALIVE"] == 1
 
 
+def test_summaries_say_every_state_in_the_order_of_a_life(speaker):
+    ray.get(work.remote(1))
+    titles = oxiray("summary", "workers").splitlines()[0].split()
+    assert titles[:2] == ["NAME", "TYPE"] and "driver" in titles and "actor" in titles
+    order = ["driver", "idle", "task", "actor", "ended"]
+    assert titles[2:] == [activity for activity in order if activity in titles]
+
+
+def test_conditions_are_taken_as_they_are_meant():
+    ray.get(work.remote(1))
+    wait_until(lambda: rows("tasks", "--filter=state==FINISHED"), message="a finished task")
+    assert {row["name"] for row in rows("tasks", "--filter=NAME=work")} == {"work"}
+    refusal = oxiray("list", "tasks", "--filter=state=FAILD", code=1)
+    assert "FAILD" in refusal and "FINISHED, FAILED" in refusal
+    with pytest.raises(ValueError, match="FINISHED, FAILED"):
+        state.list_tasks(filters=[("state", "=", "FAILD")])
+
+
+def test_how_busy_a_machine_is():
+    """By two looks, also for whoever looks once."""
+    (node,) = rows("nodes")
+    assert 0 <= node["cpu_percent"] <= 100
+    assert 0 <= state.list_nodes()[0].cpu_percent <= 100
+
+
+COMMANDS = [
+    ["list", "tasks"],
+    ["list", "tasks", "--format=json"],
+    ["list", "tasks", "--format=yaml"],
+    ["summary", "tasks"],
+    ["status"],
+    ["memory"],
+    ["logs"],
+    ["dashboard"],
+    ["timeline", "-o", "-"],
+    ["--help"],
+    ["list", "--help"],
+    ["--version"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_an_output_that_takes_nothing(command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 1, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said == ("oxiray: the output cannot be written: No space left on device (os error 28)")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as closed:
+        done = subprocess.run(
+            [PROGRAM, *command], stdout=closed, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_table_fits_its_terminal(speaker):
+    ray.get(work.options(name="a_task_with_" + "a_very_" * 10 + "long_name").remote(1))
+    whole = oxiray("list", "tasks")
+    assert max(len(line) for line in whole.splitlines()) > 120
+    for columns in (100, 60):
+        written = at_terminal([PROGRAM, "list", "tasks"], columns)
+        assert max(len(line) for line in written.splitlines()) <= columns, written
+        assert "…" in written and "TASK_ID" in written
+        # What is left of an id is enough for `get`.
+        (line,) = [line for line in written.splitlines() if " a_task_" in line]
+        shown = json.loads(oxiray("get", "task", line.split()[0], "--format=json"))
+        assert shown["name"].endswith("long_name")
+
+
+def at_terminal(command, columns):
+    """What a command writes to the terminal that is its standard output."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    written = bytearray()
+    try:
+        while piece := os.read(ours, 65536):
+            written += piece
+    except OSError:  # the other side is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait(60) == 0
+    return written.decode()
+
+
 def test_wrong_questions():
     assert "there are no 'things'" in oxiray("list", "things", code=1).replace('"', "'")
     refusal = oxiray("list", "nodes", "--filter=colour=red", code=1)
     assert "colour" in refusal and "node_ip" in refusal
     assert "key=value" in oxiray("list", "nodes", "--filter=red", code=1)
     oxiray("list", "nodes", "--format=xml", code=2)
-    assert "1.2.3.4:5" in oxiray("list", "nodes", "--address=1.2.3.4:5", code=NOTHING_RUNS)
+    for command in (["list", "nodes"], ["memory"], ["why", "f"], ["dashboard"]):
+        assert "1.2.3.4:5" in oxiray(*command, "--address=1.2.3.4:5", code=NOTHING_RUNS)
+    refusal = oxiray("get", "task", "zz", code=1)
+    assert "among the tasks; `oxiray list tasks` shows all" in refusal
 
 
 def test_nothing_runs():
@@ -240,6 +338,8 @@ def test_stacks_or_how_to_have_them(speaker):
     done = subprocess.run([PROGRAM, "stack"], capture_output=True, text=True, timeout=60)
     if done.returncode == 0:
         assert "Process" in done.stdout
+        (row,) = rows("actors", "--filter=class_name=Speaker")
+        assert f"actor Speaker ({row['actor_id']})" in done.stdout
     else:
         assert "pip install py-spy" in done.stderr or "ptrace" in done.stderr, done.stderr
     assert "none of the session's" in oxiray("stack", "--pid=1", code=1)

@@ -21,9 +21,12 @@
 //! - `poller`: what is being waited for
 //! - [`status`], [`memory`], [`why`]: `oxiray status`, `oxiray memory`, `oxiray why`
 //! - [`state`]: `oxiray list`, `get`, `summary`, `logs`, `stack`
-//! - `exit`: how commands end
+//! - [`print`], `table`, `words`, `exit`: how commands print and end
 //! - [`control_service`]: the control service of a cluster
 //! - [`commands`]: `oxiray start`, `stop` and `token`
+
+// Commands print by `print`, which fails if that does.
+#![warn(clippy::print_stdout)]
 
 mod activation;
 pub mod commands;
@@ -45,12 +48,15 @@ mod memory_watch;
 mod net;
 mod output;
 mod poller;
+pub mod print;
 mod registration;
 mod session;
 mod shell;
 pub mod state;
 pub mod status;
+mod table;
 mod task_notes;
 mod warmer;
 pub mod why;
+mod words;
 mod zygote;

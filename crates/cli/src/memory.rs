@@ -1,18 +1,20 @@
 //! `oxiray memory`: what holds memory in the sessions of this user, and who holds it.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use oxiray_ids::ProcessId;
 use oxiray_observe::find::{base, sessions};
-use oxiray_observe::{Held, Result, Session};
-use oxiray_wire::control::{ClusterView, HeldObject, WhereHeld};
+use oxiray_observe::{Error, Held, Resource, Session};
+use oxiray_wire::control::{ClusterView, HeldObject};
 
-use crate::exit::NOTHING_RUNS;
+use crate::exit::{Result, end};
 use crate::memory_watch::show_bytes;
+use crate::print::{print, terminal_width};
+use crate::state::Only;
+use crate::table::{Kind, Table};
+use crate::words::plural;
 
 /// What to show, and in which order.
 #[derive(Args, Debug)]
@@ -26,6 +28,8 @@ pub struct Options {
     /// Only the totals.
     #[arg(long)]
     stats_only: bool,
+    #[command(flatten)]
+    only: Only,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -38,26 +42,30 @@ enum Order {
 
 /// Prints what holds memory.
 pub fn run(options: &Options) -> ExitCode {
+    end(show_all(options))
+}
+
+fn show_all(options: &Options) -> Result<()> {
     let base = base();
     let mut text = String::new();
-    for path in sessions(&base) {
+    let found = match options.only.open()? {
+        Some(session) => vec![session],
         // A session that ended meanwhile is none.
-        if let Ok((view, rows, silent)) = ask(&path) {
-            text.push_str(&show(&path, &view, rows, silent, options));
+        None => sessions(&base).iter().filter_map(|path| Session::open(path).ok()).collect(),
+    };
+    for mut session in found {
+        if let Ok((view, rows, silent)) = ask(&mut session) {
+            text.push_str(&show(session.dir(), &view, rows, silent, options));
         }
     }
     if text.is_empty() {
-        eprintln!("No Oxiray session of yours is running (looked in {}).", base.display());
-        return ExitCode::from(NOTHING_RUNS);
+        return Err(Error::NothingRuns(base).into());
     }
-    // Whoever reads may have enough before the end.
-    let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    print(&text)
 }
 
 /// Asks every process of a session. Also: whether one did not answer in time.
-fn ask(session: &Path) -> Result<(ClusterView, Vec<Held>, bool)> {
-    let mut session = Session::open(session)?;
+fn ask(session: &mut Session) -> Result<(ClusterView, Vec<Held>, bool)> {
     let view = session.view()?;
     let (held, missing) = session.held_here()?;
     Ok((view, held, !missing.is_empty()))
@@ -72,17 +80,17 @@ fn show(
 ) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!(
-        "{name}  (oxirayd pid {})\n  object store  {} of {} in use by {} objects",
+        "{name}  (oxirayd pid {})\n  object store  {} of {} in use by {}",
         view.pid,
         show_bytes(view.store_used),
         show_bytes(view.store_size),
-        view.store_objects - view.objects_on_disk.min(view.store_objects),
+        plural(view.store_objects - view.objects_on_disk.min(view.store_objects), "object"),
     );
     if view.spilled > 0 {
         text.push_str(&format!(
-            "\n  on disk       {} in {} objects; {} written and {} read back so far",
+            "\n  on disk       {} in {}; {} written and {} read back so far",
             show_bytes(view.on_disk),
-            view.objects_on_disk,
+            plural(view.objects_on_disk, "object"),
             show_bytes(view.spilled),
             show_bytes(view.restored),
         ));
@@ -117,54 +125,42 @@ fn show(
 
 /// How much of what, in words.
 fn totals(rows: &[Held]) -> String {
-    let mut counted: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty()) {
-        let (count, bytes) = counted.entry(place(&row.object)).or_default();
-        *count += 1;
-        *bytes += row.object.size;
-    }
-    let words = counted.iter().map(|(place, (count, bytes))| {
-        format!("\n  {place:<12}  {count} objects, {}", show_bytes(*bytes))
-    });
-    words.collect()
-}
-
-fn place(object: &HeldObject) -> &'static str {
-    match object.place() {
-        WhereHeld::Pending => "pending",
-        WhereHeld::Process => "in process",
-        WhereHeld::Memory => "in store",
-        WhereHeld::Disk => "on disk",
-        WhereHeld::Failed => "failed",
-    }
+    let owned = || rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
+    let line = |place: &&str| {
+        let there = || owned().filter(|row| row.place() == *place);
+        let bytes = show_bytes(there().map(|row| row.object.size).sum());
+        let count = there().count() as u64;
+        (count > 0).then(|| format!("\n  {place:<12}  {}, {bytes}", plural(count, "object")))
+    };
+    Resource::Objects.states().iter().filter_map(line).collect()
 }
 
 fn table(rows: &[Held]) -> String {
-    let titles = ["PID", "PROCESS", "OBJECT", "SIZE", "WHERE", "OWNER", "HELD BY", "CREATED AT"];
-    let mut lines = vec![titles.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(|row| {
-        let object = &row.object;
+    let columns = [
+        ("PID", Kind::Figure),
+        ("PROCESS", Kind::Figure),
+        ("OBJECT", Kind::Id),
+        ("SIZE", Kind::Figure),
+        ("PLACE", Kind::Figure),
+        ("OWNER", Kind::Figure),
+        ("HELD BY", Kind::Text),
+        ("CREATED AT", Kind::Text),
+    ];
+    let columns = columns.map(|(title, kind)| (title.to_owned(), kind)).to_vec();
+    let line = |row: &Held| {
         vec![
             row.pid.to_string(),
             (if row.is_driver { "driver" } else { "worker" }).to_owned(),
-            name(object),
-            if object.size == 0 { "?".into() } else { show_bytes(object.size) },
-            place(object).to_owned(),
+            name(&row.object),
+            row.size().map_or_else(|| "-".into(), show_bytes),
+            row.place().to_owned(),
             owner(row),
-            holders(object),
-            object.call_site.clone(),
+            holders(&row.object),
+            row.object.call_site.clone(),
         ]
-    }));
-    let widths: Vec<usize> = (0..titles.len())
-        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for line in lines {
-        let cells = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
-        let line = cells.collect::<Vec<_>>().join("  ");
-        text.push_str(&format!("  {}\n", line.trim_end()));
-    }
-    text
+    };
+    let table = Table::new(columns, usize::MAX, terminal_width()).indented("  ");
+    table.text(rows.iter().map(line).collect())
 }
 
 /// Whom an object belongs to. Processes of other nodes are not asked.

@@ -16,7 +16,6 @@ pub mod summary;
 pub mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -32,6 +31,22 @@ pub(crate) struct Which {
     /// if there are several.
     #[arg(long, alias = "session", value_name = "ADDRESS", env = "RAY_ADDRESS")]
     address: Option<String>,
+}
+
+/// Which session alone is meant, where all are unless it is said.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Only {
+    /// Only this session: where the head of its cluster is, or its name, or its directory. All of
+    /// this machine, unless given.
+    #[arg(long, alias = "session", value_name = "ADDRESS", env = "RAY_ADDRESS")]
+    address: Option<String>,
+}
+
+impl Only {
+    /// Connects to the one that is meant; none: all are.
+    pub(crate) fn open(&self) -> Result<Option<Session>> {
+        self.address.as_deref().map(|address| Session::find(Some(address))).transpose()
+    }
 }
 
 impl Which {
@@ -64,11 +79,6 @@ fn others(base: &Path, session: &Session) -> usize {
     let others: BTreeSet<String> =
         names.filter(|name| Some(name.as_str()) != session.control()).collect();
     others.len()
-}
-
-/// Prints. Whoever reads may have enough before the end.
-pub(crate) fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// Says what is missing.

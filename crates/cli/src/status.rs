@@ -1,12 +1,11 @@
 //! `oxiray status`: what the clusters and sessions of this user have, run, and wait for.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_observe::Session;
 use oxiray_observe::find::{base, sessions};
+use oxiray_observe::{Error, Session};
 use oxiray_scheduler::{NODE_ID_LABEL, show_amounts};
 use oxiray_wire::cluster::{Job, NodeInfo, State};
 use oxiray_wire::control::{ActorPhase, Amount, ClusterView};
@@ -14,8 +13,9 @@ use oxiray_wire::control::{ActorPhase, Amount, ClusterView};
 use crate::commands::dashboard::url;
 use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
-use crate::exit::NOTHING_RUNS;
+use crate::exit::{Failure, Result, end};
 use crate::memory_watch::show_bytes;
+use crate::print::print;
 
 /// Which to show.
 #[derive(Args, Default, Debug)]
@@ -27,10 +27,14 @@ pub struct Options {
 
 /// Prints the clusters that this machine has nodes of, and the sessions of programs.
 pub fn run(options: &Options) -> ExitCode {
+    end(show_all(options))
+}
+
+fn show_all(options: &Options) -> Result<()> {
     let base = base();
     let here = started::all(&base);
     let mut text = String::new();
-    let mut trouble = false;
+    let mut trouble = None;
     for started in started::clusters(&base, options.address.as_deref()) {
         match Tool::connect(&started).and_then(|mut tool| tool.see()) {
             Ok(state) => {
@@ -40,38 +44,28 @@ pub fn run(options: &Options) -> ExitCode {
                 }
             }
             Err(error) => {
-                trouble = true;
-                eprintln!("oxiray: {error}{}", remedy(&started));
+                let known = trouble.replace(format!("{error}{}", remedy(&started)));
+                known.iter().for_each(|text| eprintln!("oxiray: {text}"));
             }
         }
     }
     if options.address.is_none() {
         let nodes: Vec<&PathBuf> = here.iter().map(|started| &started.session_dir).collect();
-        for path in sessions(&base).iter().filter(|path| trouble || !nodes.contains(path)) {
+        for path in sessions(&base).iter().filter(|path| trouble.is_some() || !nodes.contains(path))
+        {
             // A session that ended meanwhile is none.
             if let Ok(view) = Session::open(path).and_then(|mut session| session.view()) {
                 text.push_str(&show(path, &view));
             }
         }
     }
-    // Whoever reads may have enough before the end.
-    let _ = io::stdout().write_all(text.as_bytes());
-    if trouble {
-        return ExitCode::FAILURE;
+    print(&text)?;
+    match (trouble, text.is_empty(), &options.address) {
+        (Some(trouble), ..) => Err(Failure::Other(trouble)),
+        (None, false, _) => Ok(()),
+        (None, true, None) => Err(Error::NothingRuns(base).into()),
+        (None, true, Some(address)) => Err(Error::NoSuchSession(address.clone()).into()),
     }
-    if text.is_empty() {
-        match &options.address {
-            None => {
-                eprintln!("No Oxiray session of yours is running (looked in {}).", base.display());
-            }
-            Some(address) => eprintln!(
-                "This machine has no node of a cluster at {address} (looked in {}).",
-                base.display()
-            ),
-        }
-        return ExitCode::from(NOTHING_RUNS);
-    }
-    ExitCode::SUCCESS
 }
 
 fn remedy(started: &Started) -> &'static str {

@@ -6,22 +6,32 @@ use clap::Args;
 use oxiray_observe::Error;
 use oxiray_observe::find::{base, running};
 
-use crate::exit::{NOTHING_RUNS, fail};
-use crate::state::tell;
+use crate::exit::{Failure, Result, end};
+use crate::print::print;
+use crate::state::{Only, tell};
 
 /// What to explain.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A task: its name, its id or the beginning of it, or the id of an ObjectRef that it returns.
     task: String,
+    #[command(flatten)]
+    only: Only,
 }
 
 /// Explains, for every session of this user that has to do with this machine.
 pub fn run(options: &Options) -> ExitCode {
-    let mut sessions = running(&base());
+    end(explain(options))
+}
+
+fn explain(options: &Options) -> Result<()> {
+    let base = base();
+    let mut sessions = match options.only.open()? {
+        Some(session) => vec![session],
+        None => running(&base),
+    };
     if sessions.is_empty() {
-        eprintln!("oxiray: nothing runs on this machine");
-        return ExitCode::from(NOTHING_RUNS);
+        return Err(Error::NothingRuns(base).into());
     }
     let mut found = 0;
     for session in &mut sessions {
@@ -29,16 +39,18 @@ pub fn run(options: &Options) -> ExitCode {
             Ok(sentences) => {
                 found += sentences.len();
                 tell(session.missing());
-                sentences.iter().for_each(|sentence| println!("{sentence}"));
+                for sentence in &sentences {
+                    print(&format!("{sentence}\n"))?;
+                }
             }
             // It ended meanwhile.
             Err(Error::Connection { .. }) => {}
-            Err(error) => return fail(&error),
+            Err(error) => return Err(error.into()),
         }
     }
     if found == 0 {
-        eprintln!("oxiray: there is no task {}; `oxiray list tasks` shows all", options.task);
-        return ExitCode::FAILURE;
+        let text = format!("there is no task {}; `oxiray list tasks` shows all", options.task);
+        return Err(Failure::Other(text));
     }
-    ExitCode::SUCCESS
+    Ok(())
 }

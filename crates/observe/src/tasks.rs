@@ -5,7 +5,7 @@ use oxiray_events::{State, Task};
 use oxiray_ids::TaskId;
 use serde_json::{Map, Value, json};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::events::Texts;
 use crate::query::{Page, Query, total};
 use crate::resource::Resource;

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use oxiray_cli::commands::{dashboard, microbenchmark, start, stop, token};
 use oxiray_cli::state::{get, list, logs, stack, summary, timeline};
-use oxiray_cli::{memory, status, why};
+use oxiray_cli::{memory, print, status, why};
 
 /// Oxiray: Ray Core's Python API on a Rust engine.
 #[derive(Parser)]
@@ -46,7 +46,11 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(usage) => return print::answer(&usage),
+    };
+    match arguments.command {
         Command::Start(options) => start::run(&options),
         Command::Stop(options) => stop::run(&options),
         Command::Status(options) => status::run(&options),

@@ -1,47 +1,60 @@
 //! `oxiray dashboard`: where the dashboards of this user's sessions are, with their tokens.
 
 use std::fs;
-use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use oxiray_observe::Session;
 use oxiray_observe::find::{base, sessions};
 
 use crate::commands::started;
-use crate::exit::NOTHING_RUNS;
+use crate::exit::{Failure, Result, end};
+use crate::print::print;
 
 /// Which to show.
 #[derive(Args, Default, Debug)]
 pub struct Options {
-    /// Only that of the cluster whose head is there, this machine being the head.
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Only that of this session: where the head of its cluster is, this machine being the head,
+    /// or its name, or its directory.
+    #[arg(long, alias = "session", value_name = "ADDRESS")]
     address: Option<String>,
 }
 
 /// Prints an address for each session and cluster of this machine that has a dashboard.
 pub fn run(options: &Options) -> ExitCode {
+    end(show(options))
+}
+
+fn show(options: &Options) -> Result<()> {
     let base = base();
     let found: Vec<String> = match &options.address {
         None => sessions(&base).iter().filter_map(|path| url(path)).collect(),
         Some(address) => {
-            let here = started::all(&base);
-            let theirs = here.iter().filter(|started| started.address == *address);
-            theirs.filter_map(|started| url(&started.session_dir)).collect()
+            let here = started::all(&base).into_iter();
+            let theirs = here.filter(|started| started.address == *address);
+            let mut folders: Vec<PathBuf> = theirs.map(|started| started.session_dir).collect();
+            if folders.is_empty() {
+                folders.push(Session::find(Some(address))?.dir().to_owned());
+            }
+            folders.iter().filter_map(|path| url(path)).collect()
         }
     };
+    if let (true, Some(address)) = (found.is_empty(), &options.address) {
+        return Err(Failure::NothingRuns(format!(
+            "{address} has no dashboard on this machine: that of a cluster is on its head, unless \
+             it was started with --include-dashboard=false"
+        )));
+    }
     if found.is_empty() {
-        eprintln!(
-            "No session of yours on this machine has a dashboard (looked in {}). It is served by \
+        return Err(Failure::NothingRuns(format!(
+            "no session of yours on this machine has a dashboard (looked in {}). It is served by \
              the program that called init(), or on the machine of `oxiray start --head`, unless \
              include_dashboard is false.",
             base.display()
-        );
-        return ExitCode::from(NOTHING_RUNS);
+        )));
     }
-    // Whoever reads may have enough before the end.
-    let _ = io::stdout().write_all((found.join("\n") + "\n").as_bytes());
-    ExitCode::SUCCESS
+    print(&(found.join("\n") + "\n"))
 }
 
 /// The address, token included, of a session's dashboard. Only the session's user can know it.

@@ -7,8 +7,8 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
-use crate::commands::exit_code;
 use crate::commands::interpreter::Interpreter;
+use crate::exit::{Result, end};
 
 const MODULE: &str = "oxiray._microbenchmark";
 
@@ -23,12 +23,12 @@ pub struct Options {
 
 /// Measures how fast the engine is on this machine.
 pub fn run(options: &Options) -> ExitCode {
-    exit_code(become_python(&options.arguments))
+    end(become_python(&options.arguments))
 }
 
-fn become_python(arguments: &[OsString]) -> io::Result<ExitCode> {
+fn become_python(arguments: &[OsString]) -> Result<()> {
     let interpreter = Interpreter::find()?;
     let mut command = Command::new(&interpreter.program);
     let error = command.args(["-m", MODULE]).args(arguments).exec();
-    Err(io::Error::other(format!("cannot run {}: {error}", interpreter.program)))
+    Err(io::Error::other(format!("cannot run {}: {error}", interpreter.program)).into())
 }

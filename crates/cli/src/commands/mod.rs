@@ -28,17 +28,8 @@ pub mod token;
 pub(crate) mod tool;
 
 use std::io;
-use std::process::ExitCode;
 
 /// An error that is nothing but its sentence.
 pub(crate) fn refuse<T>(text: impl Into<String>) -> io::Result<T> {
     Err(io::Error::other(text.into()))
-}
-
-/// Prints why a command failed.
-pub(crate) fn exit_code(result: io::Result<ExitCode>) -> ExitCode {
-    result.unwrap_or_else(|error| {
-        eprintln!("oxiray: {error}");
-        ExitCode::FAILURE
-    })
 }

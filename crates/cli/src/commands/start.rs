@@ -22,7 +22,9 @@ use crate::commands::interpreter::Interpreter;
 use crate::commands::offer::Offer;
 use crate::commands::process::{self, Process, launch, ready};
 use crate::commands::started::{self, Started, make_private, write_private};
-use crate::commands::{exit_code, refuse, stop};
+use crate::commands::{refuse, stop};
+use crate::exit::{Result, end};
+use crate::print::print;
 use crate::session::tail;
 
 const DEFAULT_PORT: u16 = 6379;
@@ -137,21 +139,21 @@ struct ForRay {
 
 /// Starts what is wanted.
 pub fn run(options: &Options) -> ExitCode {
-    exit_code(start(options))
+    end(start(options))
 }
 
-fn start(options: &Options) -> io::Result<ExitCode> {
+fn start(options: &Options) -> Result<()> {
     if options.head == options.address.is_some() {
-        return refuse(
+        refuse(
             "give --head to start a cluster, or --address=HOST:PORT to join the one whose head is \
              there",
-        );
+        )?;
     }
     if options.address.is_some() && options.port.is_some() {
-        return refuse("--port is for --head; --node-manager-port is the port of a node");
+        refuse("--port is for --head; --node-manager-port is the port of a node")?;
     }
     if options.address.is_some() && options.store.is_some() {
-        return refuse("--store is for --head: the control service keeps the state");
+        refuse("--store is for --head: the control service keeps the state")?;
     }
     // Checked before anything is started.
     options.offer.labels()?;
@@ -162,7 +164,8 @@ fn start(options: &Options) -> io::Result<ExitCode> {
     // Two commands at a time would each believe to be the first.
     let lock = fs::File::open(&base)?;
     if !options.allow_many {
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(io::Error::from)?;
     }
     // From here on there is something to undo. Not before: the lock may be waited for.
     let mut begun = Begun::new(base, oxiray_sys::termination::termination_pipe()?);
@@ -174,12 +177,12 @@ fn start(options: &Options) -> io::Result<ExitCode> {
     let base = begun.base.clone();
     let asked = begun.done();
     drop(lock);
-    if options.end_with_stdin {
-        print!("{}", started.text());
-    } else {
-        print!("{said}");
+    let printed = print(&if options.end_with_stdin { started.text() } else { said });
+    if options.block {
+        // Whoever reads may have enough: what was started stays.
+        block(&base, &started, asked)?;
     }
-    if options.block { block(&base, &started, asked) } else { Ok(ExitCode::SUCCESS) }
+    printed
 }
 
 fn warn(options: &Options) {
@@ -474,7 +477,7 @@ impl Drop for Begun {
 }
 
 /// Waits for the end of the node, or ends it when asked to.
-fn block(base: &Path, started: &Started, asked: Option<OwnedFd>) -> io::Result<ExitCode> {
+fn block(base: &Path, started: &Started, asked: Option<OwnedFd>) -> io::Result<()> {
     let services: Vec<Process> = [started.node, started.control].into_iter().flatten().collect();
     let mut descriptors: Vec<_> = services.iter().filter_map(Process::descriptor).collect();
     let all_run = descriptors.len() == services.len();
@@ -485,7 +488,7 @@ fn block(base: &Path, started: &Started, asked: Option<OwnedFd>) -> io::Result<E
     let which = if started.node_runs() { "control" } else { "node" };
     stop::stop(base, std::slice::from_ref(started), stop::GRACE);
     if ready.contains(&ended) {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     refuse(format!("the {which} service ended unasked, and all of this node with it. {log}"))
 }

@@ -9,6 +9,9 @@ use clap::Args;
 use crate::commands::home::Home;
 use crate::commands::process::{self, Process};
 use crate::commands::started::{self, Started};
+use crate::exit::end;
+use crate::print::print;
+use crate::words::plural;
 use oxiray_observe::find::base;
 
 /// How long a service may take to end before it is killed.
@@ -37,26 +40,20 @@ pub fn run(options: &Options) -> ExitCode {
     let base = base();
     let running = started::all(&base);
     if running.is_empty() {
-        println!("Nothing to stop.");
-        return ExitCode::SUCCESS;
+        return end(print("Nothing to stop.\n"));
     }
     let grace = if options.force { 0.0 } else { options.grace_period };
     let killed = stop(&base, &running, Duration::from_secs_f64(grace));
-    let count = |count: usize, what: &str| match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    };
-    let nodes = running.iter().filter(|started| started.node.is_some()).count();
-    let controls = running.iter().filter(|started| started.control.is_some()).count();
-    let mut text = format!("Stopped {}", count(nodes, "node"));
+    let nodes = running.iter().filter(|started| started.node.is_some()).count() as u64;
+    let controls = running.iter().filter(|started| started.control.is_some()).count() as u64;
+    let mut text = format!("Stopped {}", plural(nodes, "node"));
     if controls > 0 {
-        text.push_str(&format!(" and {}", count(controls, "control service")));
+        text.push_str(&format!(" and {}", plural(controls, "control service")));
     }
     if killed > 0 && !options.force {
         text.push_str(&format!("; {killed} did not end in time and had to be killed"));
     }
-    println!("{text}.");
-    ExitCode::SUCCESS
+    end(print(&format!("{text}.\n")))
 }
 
 /// Ends nodes, then control services, so that these hear of it. How many were killed?

@@ -8,8 +8,9 @@ use oxiray_net::{Keyring, Secret};
 
 use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
-use crate::commands::{exit_code, home, refuse, start};
-use crate::exit::NOTHING_RUNS;
+use crate::commands::{home, refuse, start};
+use crate::exit::{Failure, Result, end};
+use crate::print::print;
 use oxiray_observe::find::base;
 
 /// What to do with the token.
@@ -28,39 +29,42 @@ pub struct Options {
 
 /// Prints the token.
 pub fn run(options: &Options) -> ExitCode {
+    end(choose(options))
+}
+
+fn choose(options: &Options) -> Result<()> {
     let base = base();
     match &started::clusters(&base, options.address.as_deref())[..] {
-        [] => {
-            eprintln!("No node of a cluster runs on this machine (looked in {}).", base.display());
-            ExitCode::from(NOTHING_RUNS)
-        }
-        [started] => exit_code(tell(options, started)),
+        [] => Err(Failure::NothingRuns(format!(
+            "no node of a cluster runs on this machine (looked in {})",
+            base.display()
+        ))),
+        [started] => tell(options, started),
         several => {
             let addresses: Vec<&str> = several.iter().map(|one| one.address.as_str()).collect();
-            eprintln!("oxiray: say which cluster, with --address: {}", addresses.join(", "));
-            ExitCode::FAILURE
+            let addresses = addresses.join(", ");
+            Err(Failure::Other(format!("say which cluster, with --address: {addresses}")))
         }
     }
 }
 
-fn tell(options: &Options, started: &Started) -> io::Result<ExitCode> {
+fn tell(options: &Options, started: &Started) -> Result<()> {
     if started.keyring.as_os_str().is_empty() {
-        return refuse(format!("the cluster at {} is --insecure: no token", started.address));
+        refuse(format!("the cluster at {} is --insecure: no token", started.address))?;
     }
     if options.rotate {
         let tokens = Tool::connect(started)?.rotate()?;
         let parsed = tokens.iter().map(|token| Secret::parse(token).map_err(io::Error::other));
         let mut secrets = parsed.collect::<io::Result<Vec<_>>>()?;
         if secrets.is_empty() {
-            return refuse("the control service named no token");
+            refuse("the control service named no token")?;
         }
         let keyring = Keyring { current: secrets.remove(0), previous: secrets };
         keyring.save(&started.keyring).map_err(io::Error::other)?;
     }
-    if options.show_command {
-        println!("{}", start::join_command(started)?);
-    } else {
-        println!("{}", home::load(&started.keyring)?.current);
-    }
-    Ok(ExitCode::SUCCESS)
+    let text = match options.show_command {
+        true => start::join_command(started)?,
+        false => home::load(&started.keyring)?.current.to_string(),
+    };
+    print(&format!("{text}\n"))
 }

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_observe::{Resource, Result};
+use oxiray_observe::Resource;
 
-use super::show::{Format, one, rows};
-use super::{Which, print, tell};
-use crate::exit::fail;
+use super::show::{Format, one, several};
+use super::{Which, tell};
+use crate::exit::{Failure, Result, end};
+use crate::print::print;
 
 /// What to show.
 #[derive(Args, Debug)]
@@ -25,29 +26,21 @@ pub struct Options {
 
 /// Shows one.
 pub fn run(options: &Options) -> ExitCode {
-    match get(options) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => {
-            eprintln!(
-                "oxiray: there is none with the id {} among the {}; `oxiray list {}` shows all",
-                options.id, options.resource, options.resource
-            );
-            ExitCode::FAILURE
-        }
-        Err(error) => fail(&error),
-    }
+    end(get(options))
 }
 
-fn get(options: &Options) -> Result<bool> {
+fn get(options: &Options) -> Result<()> {
     let resource: Resource = options.resource.parse()?;
     let mut session = options.which.open()?;
     let found = session.get_all(resource, &options.id)?;
     tell(session.missing());
     match &found[..] {
-        [] => {}
+        [] => Err(Failure::Other(format!(
+            "there is none with the id {} among the {resource}; `oxiray list {resource}` shows all",
+            options.id
+        ))),
         // An object is held by any number of processes.
-        all if resource == Resource::Objects => print(&rows(resource, all, options.format, true)),
+        all if resource == Resource::Objects => print(&several(resource, all, options.format)),
         [row, ..] => print(&one(resource, row, options.format)),
     }
-    Ok(!found.is_empty())
 }

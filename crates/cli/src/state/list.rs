@@ -1,13 +1,15 @@
 //! `oxiray list`: rows that meet conditions.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_observe::{Filter, Query, Resource, Result, Sort};
+use oxiray_observe::{Filter, Query, Resource, Sort};
 
-use super::show::{Format, rows};
-use super::{Which, print, tell};
-use crate::exit::fail;
+use super::show::{Format, Rows};
+use super::{Which, tell};
+use crate::exit::{Failure, Result, end};
+use crate::print::{paper, terminal_width};
 
 /// What to list.
 #[derive(Args, Debug)]
@@ -35,17 +37,14 @@ pub struct Options {
 
 /// Lists.
 pub fn run(options: &Options) -> ExitCode {
-    match list(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    end(list(options))
 }
 
 fn list(options: &Options) -> Result<()> {
     let resource: Resource = options.resource.parse()?;
-    let filters: Result<Vec<Filter>> = options.filter.iter().map(|text| text.parse()).collect();
+    let filters = options.filter.iter().map(|text| text.parse::<Filter>());
     let query = Query {
-        filters: filters?,
+        filters: filters.collect::<std::result::Result<_, _>>()?,
         limit: Some(options.limit),
         sort: options.sort.as_deref().map(Sort::from),
         detail: options.detail,
@@ -53,15 +52,22 @@ fn list(options: &Options) -> Result<()> {
     };
     // Before anything is asked: a wrong question is wrong whether or not something runs.
     query.check(resource)?;
-    let page = options.which.open()?.list(resource, &query)?;
+    let mut session = options.which.open()?;
+    let mut paper = paper();
+    let mut rows =
+        Rows::new(resource, options.format, options.detail, terminal_width(), &mut paper);
+    let page =
+        session.each_row(resource, &query, |row| rows.add(&row).map_err(Failure::Unprinted))?;
+    let (shown, no_room) = rows.finish().map_err(Failure::Unprinted)?;
+    paper.flush().map_err(Failure::Unprinted)?;
     tell(&page.notes);
-    print(&rows(resource, &page.rows, options.format, options.detail));
-    if page.rows.len() < page.filtered {
-        eprintln!(
-            "oxiray: these are {} of {} {resource}; --limit shows more",
-            page.rows.len(),
-            page.filtered
-        );
+    if shown < page.filtered {
+        let of = page.filtered;
+        tell(&[format!("these are {shown} of {of} {resource}; --limit shows more")]);
+    }
+    if !no_room.is_empty() {
+        let columns = no_room.join(", ");
+        tell(&[format!("the terminal is too narrow for {columns}; --format yaml shows all")]);
     }
     Ok(())
 }

@@ -1,18 +1,19 @@
 //! `oxiray logs`: log files of every node of the cluster.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
+use oxiray_observe::Session;
 use oxiray_observe::log_stream::{LOST, LogPlace};
 use oxiray_observe::logs::{AT_ONCE, Wanted};
 use oxiray_observe::task_output::Place;
-use oxiray_observe::{Error, Result, Session};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Which, print, tell};
-use crate::exit::fail;
+use super::{Which, tell};
+use crate::exit::{Failure, Result, end};
 use crate::memory_watch::show_bytes;
+use crate::print::{print, print_bytes};
 
 /// How often a file that is followed is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
@@ -57,21 +58,21 @@ fn lines(text: &str) -> std::result::Result<i64, &'static str> {
 
 /// Lists files, or prints one.
 pub fn run(options: &Options) -> ExitCode {
-    let mut session = match options.which.open() {
-        Ok(session) => session,
-        Err(error) => return fail(&error),
-    };
+    end(logs(options))
+}
+
+fn logs(options: &Options) -> Result<()> {
+    let mut session = options.which.open()?;
     let done = match &options.task_id {
         Some(task) => show_task(&mut session, task, options),
         None => find(&mut session, options),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if options.follow && error.is_end_of_session() => {
+        Err(Failure::Unseen(error)) if options.follow && error.is_end_of_session() => {
             tell(&["the session has ended, and its logs with it".to_owned()]);
-            ExitCode::SUCCESS
+            Ok(())
         }
-        Err(error) => fail(&error),
+        done => done,
     }
 }
 
@@ -88,7 +89,7 @@ fn find(session: &mut Session, options: &Options) -> Result<()> {
         Some((node, file)) => show(session, &node, &file, options),
         None if options.follow => {
             let text = "--follow needs to know which log: `oxiray logs` lists all";
-            Err(Error::BadQuery(text.to_owned()))
+            Err(Failure::Other(text.to_owned()))
         }
         None => list(session, options.node_id.as_deref()),
     }
@@ -106,8 +107,7 @@ fn list(session: &mut Session, node_id: Option<&str>) -> Result<()> {
         }
         text.push_str(&format!("  {:>10}  {}\n", show_bytes(file.size), file.file));
     }
-    print(&text);
-    Ok(())
+    print(&text)
 }
 
 fn show(session: &mut Session, node: &str, file: &str, options: &Options) -> Result<()> {
@@ -123,15 +123,11 @@ fn show(session: &mut Session, node: &str, file: &str, options: &Options) -> Res
         }
         let is_end = chunk.part.bytes.is_empty();
         let is_over = is_end && (chunk.is_over || !options.follow);
-        if !put(&chunk.part.bytes) || is_over || (is_end && !is_read_until_next_look()) {
+        print_bytes(&chunk.part.bytes)?;
+        if is_over || (is_end && !is_read_until_next_look()) {
             return Ok(());
         }
     }
-}
-
-/// Whether somebody reads what this prints.
-fn put(bytes: &[u8]) -> bool {
-    io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).is_ok()
 }
 
 /// Waits. Who reads what this prints may leave meanwhile, when nothing is printed that would tell.
@@ -153,11 +149,14 @@ fn show_task(session: &mut Session, task: &str, options: &Options) -> Result<()>
     }
     let (mut bytes, mut place) = (read.bytes, read.place);
     bytes.drain(..tail);
-    while put(&bytes) && options.follow && is_read_until_next_look() {
+    loop {
+        print_bytes(&bytes)?;
+        if !options.follow || !is_read_until_next_look() {
+            return Ok(());
+        }
         let more = session.task_output(task, options.err, &place, MOST_OF_TASK)?;
         (bytes, place) = (more.bytes, more.place);
     }
-    Ok(())
 }
 
 /// Where the last lines begin.

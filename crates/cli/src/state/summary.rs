@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_observe::{Resource, Result};
+use oxiray_observe::Resource;
 
 use super::show::{Format, groups};
-use super::{Which, print, tell};
-use crate::exit::fail;
+use super::{Which, tell};
+use crate::exit::{Result, end};
+use crate::print::{print, terminal_width};
 
 /// What to count.
 #[derive(Args, Debug)]
@@ -23,18 +24,13 @@ pub struct Options {
 
 /// Counts.
 pub fn run(options: &Options) -> ExitCode {
-    let summary = || -> Result<String> {
-        let resource: Resource = options.resource.parse()?;
-        let mut session = options.which.open()?;
-        let summary = session.summary(resource)?;
-        tell(session.missing());
-        Ok(groups(&summary, options.format))
-    };
-    match summary() {
-        Ok(text) => {
-            print(&text);
-            ExitCode::SUCCESS
-        }
-        Err(error) => fail(&error),
-    }
+    end(summarise(options))
+}
+
+fn summarise(options: &Options) -> Result<()> {
+    let resource: Resource = options.resource.parse()?;
+    let mut session = options.which.open()?;
+    let summary = session.summary(resource)?;
+    tell(session.missing());
+    print(&groups(resource, &summary, options.format, terminal_width()))
 }

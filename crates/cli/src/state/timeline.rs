@@ -1,14 +1,14 @@
 //! `oxiray timeline`: what ran when, as a file for Perfetto or chrome://tracing.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_observe::{Error, Result};
+use oxiray_observe::Error;
 
 use super::{Which, tell};
-use crate::exit::fail;
+use crate::exit::{Failure, Result, end};
+use crate::print::print;
 
 /// Of which session, and where to.
 #[derive(Args, Debug)]
@@ -23,10 +23,7 @@ pub struct Options {
 
 /// Writes the timeline of one session.
 pub fn run(options: &Options) -> ExitCode {
-    match write(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    end(write(options))
 }
 
 fn write(options: &Options) -> Result<()> {
@@ -35,17 +32,20 @@ fn write(options: &Options) -> Result<()> {
     let usual = PathBuf::from(format!("oxiray-timeline-{name}.json"));
     let output = options.output.clone().unwrap_or(usual);
     if output.as_os_str() == "-" {
-        return session.write_trace(std::io::stdout().lock()).map(|notes| tell(&notes));
+        let notes = session.write_trace(std::io::stdout().lock()).map_err(|error| match error {
+            Error::Unwritten { error, .. } => Failure::Unprinted(error),
+            error => error.into(),
+        })?;
+        tell(&notes);
+        return Ok(());
     }
-    let shown = output.display();
-    let file = File::create(&output)
-        .map_err(|error| Error::File(format!("{shown} cannot be written: {error}")))?;
-    tell(&session.write_trace(file)?);
+    tell(&session.write_trace_file(&output)?);
     let history = session.known_history();
-    println!(
-        "{} tasks of {name} written to {shown}; open it in https://ui.perfetto.dev or \
-         chrome://tracing",
+    let text = format!(
+        "{} tasks of {name} written to {}; open it in https://ui.perfetto.dev or \
+         chrome://tracing\n",
         history.len(),
+        output.display()
     );
-    Ok(())
+    print(&text)
 }

@@ -1,0 +1,39 @@
+//! The way of every command to standard output. What cannot be written there is a failure of the
+//! command, whichever it is.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::process::ExitCode;
+
+use crate::exit::{Failure, Result, end};
+
+/// Prints a text.
+pub(crate) fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints what may be anything.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Unprinted)
+}
+
+/// Standard output for what is written in parts, of which there may be many. Who writes sees that
+/// all of it is out: [`Write::flush`], and [`Failure::Unprinted`] if that fails.
+pub(crate) fn paper() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// How many characters a line has where a person reads; elsewhere lines have no end.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Prints what a wrong or a curious command line is answered with, and how to end then.
+pub fn answer(usage: &clap::Error) -> ExitCode {
+    let printed = usage.print().and_then(|()| io::stdout().flush());
+    match u8::try_from(usage.exit_code()) {
+        Ok(0) => end(printed.map_err(Failure::Unprinted)),
+        code => code.map_or(ExitCode::FAILURE, ExitCode::from),
+    }
+}
