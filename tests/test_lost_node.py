@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import time
 
 import oxiray as ray
 import pytest
@@ -41,8 +42,14 @@ def two():
 
 def lose(cluster):
     cluster.remove_node(cluster.other, allow_graceful=False)
-    gone = lambda: state.get_node(cluster.other.node_id).state == "DEAD"  # noqa: E731
-    wait_until(gone, message="the node is gone")
+    lost = cluster.other.node_id
+
+    def is_gone():
+        # The control service hears of it before the other nodes do.
+        alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        return state.get_node(lost).state == "DEAD" and lost not in alive
+
+    wait_until(is_gone, message="the node is gone")
 
 
 def told(*arguments):
@@ -101,6 +108,7 @@ def test_a_program_that_was_lost_with_its_node_has_failed(two, driver):
         """
         import oxiray as ray
         ray.init(address="auto", logging_level="error")
+        left = ray.remote(resources={"nowhere": 1})(lambda: 1).options(name="left").remote()
         print(ray.get_runtime_context().get_job_id(), flush=True)
         input()
         """,
@@ -110,7 +118,13 @@ def test_a_program_that_was_lost_with_its_node_has_failed(two, driver):
         job_id = process.stdout.readline().strip()
         wait_until(lambda: state.get_job(job_id), message="the job is known")
         assert state.get_job(job_id).driver_node_id == two.other.node_id
+        left = [("name", "=", "left")]
+        wait_until(lambda: state.list_tasks(filters=left), message="its task is known")
         lose(two)
+        # Who has seen its task knows when it came to nothing.
+        (task,) = state.list_tasks(filters=left)
+        assert (task.state, task.error_type) == ("FAILED", "OWNER_DIED")
+        assert task.creation_time_ms <= task.end_time_ms < 1000 * (time.time() + 60)
         row = wait_until(
             lambda: (row := state.get_job(job_id)).end_time_ms and row, message="it ended"
         )
