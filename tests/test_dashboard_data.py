@@ -273,20 +273,22 @@ def test_no_path_leads_out_of_the_logs(dashboard):
 )
 def test_a_stack_and_a_flame_graph(dashboard, gate):
     @ray.remote
-    def wait_at_the_gate():
-        gate.wait()
+    def work_until_the_gate_opens():
+        # A flame graph is of what uses a processor.
+        while not os.path.exists(gate.path):
+            sum(range(1000))
 
-    waits = wait_at_the_gate.remote()
+    works = work_until_the_gate_opens.remote()
     workers = lambda: dashboard.json("/api/workers?filter=activity=task")["rows"]  # noqa: E731
     (worker,) = wait_until(workers, 20, "it runs")
     path = f"/api/workers/{worker['worker_id']}"
     reply = dashboard.post(f"{path}/stack")
     assert reply.status == 200, reply.text
-    assert "wait_at_the_gate" in reply.json()["text"]
+    assert "work_until_the_gate_opens" in reply.json()["text"]
     reply = dashboard.post(f"{path}/profile?seconds=1")
     assert reply.status == 200, reply.text
     assert "<svg" in reply.json()["svg"]
     gate.open()
-    ray.get(waits)
+    ray.get(works)
     assert dashboard.post("/api/workers/00ff/stack").status == 404
     assert dashboard.post(f"{path}/profile?seconds=0").status == 400

@@ -765,7 +765,7 @@ class TestJoining:
 
     def test_a_status_of_another_cluster(self, head):
         said = head("status", "--address=127.0.0.1:1", code=NOTHING_RUNS).stderr
-        assert "no node of a cluster at 127.0.0.1:1" in said
+        assert "no session or node of a cluster at 127.0.0.1:1" in said
 
 
 def test_another_version_of_oxiray(machine):

@@ -208,6 +208,29 @@ def test_a_log_that_was_too_fast_says_that_lines_are_missing(monkeypatch):
         assert list(pieces) == ["later"]
 
 
+def test_threads_do_not_wait_for_one_another(alone):
+    """Each has a connection of its own while it asks: another's may wait for a silent node."""
+    import threading
+
+    from oxiray.util.state import _observer
+
+    inside, leave = threading.Event(), threading.Event()
+
+    def question(observer):
+        inside.set()
+        assert leave.wait(60)
+        return observer.gaps()
+
+    slow = threading.Thread(target=_observer.ask, args=(None, question, 30))
+    slow.start()
+    try:
+        assert inside.wait(60)
+        assert len(state.list_nodes()) == 1
+    finally:
+        leave.set()
+        slow.join()
+
+
 def test_logs_of_a_worker(alone):
     actor = Counter.remote()
     ray.get(actor.say.remote("one", "zwei: ä", "three"))
@@ -382,6 +405,7 @@ def test_jobs_of_a_cluster(two, driver):
     ends = {
         "": ("SUCCEEDED", None),
         "raise ValueError('not today')": ("FAILED", "ValueError: not today"),
+        "raise ValueError('bad\\udcff')": ("FAILED", "ValueError: bad?"),
         "try: 1 / 0\nexcept ZeroDivisionError: pass": ("SUCCEEDED", None),
         "os.kill(os.getpid(), 9)": ("FAILED", "it closed its connection"),
     }

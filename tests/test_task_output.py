@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import oxiray as ray
 import pytest
@@ -116,8 +117,6 @@ def test_of_very_much_the_end_is_shown(dashboard):
 def test_a_task_is_followed_while_it_runs(dashboard, tmp_path):
     @ray.remote
     def steps(folder):
-        import time
-
         for i in range(3):
             while not os.path.exists(f"{folder}/{i}"):
                 time.sleep(0.01)
@@ -134,6 +133,25 @@ def test_a_task_is_followed_while_it_runs(dashboard, tmp_path):
             assert next(lines) == f"step {i}\n"
             assert follower.stdout.readline() == f"step {i}\n"
         follower.terminate()
+    ray.get(ref)
+
+
+def test_a_task_is_followed_from_before_it_begins_through_another_try(dashboard, tmp_path):
+    @ray.remote(max_retries=1)
+    def dies_once(folder):
+        print("try", os.path.exists(f"{folder}/died"))
+        if not os.path.exists(f"{folder}/died"):
+            open(f"{folder}/died", "w").close()
+            # Until the one who follows has seen it.
+            while not os.path.exists(f"{folder}/seen"):
+                time.sleep(0.01)
+            os._exit(1)
+
+    ref = dies_once.remote(str(tmp_path))
+    lines = state.get_log(task_id=ref.task_id().hex(), follow=True)
+    assert next(lines) == "try False\n"
+    (tmp_path / "seen").touch()
+    assert next(lines) == "try True\n"
     ray.get(ref)
 
 

@@ -236,9 +236,10 @@ class Observer:
         it; whether nothing will ever follow. (0, 0, 0) is before everything that is kept."""
 
     def task_output(
-        self, task_id: str, is_error: bool, place: tuple[str, int] | None = None
-    ) -> tuple[bytes, tuple[str, int]]:
-        """What a task printed after a place; the place to go on at."""
+        self, task_id: str, is_error: bool, may_come: bool, place: tuple[int, str, int] | None
+    ) -> tuple[bytes, tuple[int, str, int]]:
+        """What a task printed after a place; the place to go on at. One that has not begun is refused
+        unless it `may_come`."""
 
 # Workers.
 def connect_worker(session_dir: str, stdout: int, stderr: int) -> None: ...

@@ -180,7 +180,11 @@ def _what_ended_it() -> str:
         return ""
     import traceback
 
-    return "".join(traceback.format_exception_only(error)).strip()[:_LONGEST_FAILURE]
+    try:
+        text = "".join(traceback.format_exception_only(error)).strip()[:_LONGEST_FAILURE]
+    except Exception:  # it cannot even say what it is
+        text = type(error).__name__
+    return text.encode(errors="replace").decode()
 
 
 def _shut_down(failure: str) -> None:

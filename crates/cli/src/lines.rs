@@ -8,6 +8,8 @@
 //! - `bar:STATE` is a progress bar's state, handed on as it is, between two lines whatever
 //!   it came between.
 
+/// How all of them start.
+const MARK: &[u8] = b"\x1eoxiray-";
 /// Starts a line that sets the name.
 const NAME_MARK: &[u8] = b"\x1eoxiray-name:";
 /// Starts a line that sets the task.
@@ -64,7 +66,11 @@ impl Lines {
             let cut = cut.unwrap_or(room);
             self.unfinished.extend_from_slice(&bytes[..cut]);
             bytes = &bytes[cut..];
+            // A mark that has begun is not part of the line.
+            let mark = find(&self.unfinished, MARK).filter(|&at| at > 0);
+            let begun = mark.map(|at| self.unfinished.split_off(at)).unwrap_or_default();
             self.end_line(true, line);
+            self.unfinished = begun;
         }
         self.unfinished.extend_from_slice(bytes);
     }
@@ -102,7 +108,8 @@ impl Lines {
 }
 
 fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
-    text.windows(mark.len()).position(|window| window == mark)
+    let mut starts = text.iter().enumerate().filter(|(_, byte)| **byte == mark[0]);
+    starts.find(|(at, _)| text[*at..].starts_with(mark)).map(|(at, _)| at)
 }
 
 #[cfg(test)]
@@ -169,6 +176,15 @@ mod tests {
         assert!(found.len() >= 2 && found.iter().all(|(_, piece)| piece.len() <= LONGEST));
         let whole: String = found.into_iter().map(|(_, piece)| piece).collect();
         assert_eq!(whole, format!("x{text}"));
+    }
+
+    #[test]
+    fn a_mark_is_not_cut() {
+        let text = "x".repeat(LONGEST - 20);
+        let found = collect(&[text.as_bytes(), b"\x1eoxiray-task:", b"0123456789abcdef\ny\n"]);
+        assert_eq!(found, [line("", &text), line("#0123456789abcdef", "y")]);
+        let odd = format!("{text}\x1eoxiray-name:{}\n", "n".repeat(2 * LONGEST));
+        assert!(collect(&[odd.as_bytes()]).iter().all(|(_, piece)| piece.len() <= LONGEST));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 pub mod get;
 pub mod list;
 pub mod logs;
-mod show;
+pub(crate) mod show;
 pub mod stack;
 pub mod summary;
 pub mod timeline;

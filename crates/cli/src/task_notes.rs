@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -53,11 +53,16 @@ impl TaskNotes {
             let _ = writeln!(text, "{offset} {task}");
             self.task.clone_from(&turn.task);
         }
-        if !text.is_empty() {
-            self.bytes += text.len() as u64;
-            // A line or two for each task that prints: not worth a descriptor that stays open.
-            let file = OpenOptions::new().create(true).append(true).open(beside(log));
-            let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        if text.is_empty() {
+            return;
+        }
+        self.bytes += text.len() as u64;
+        // A line or two for each task that prints: not worth a descriptor that stays open.
+        let file = OpenOptions::new().create(true).append(true).open(beside(log));
+        if file.and_then(|mut file| file.write_all(text.as_bytes())).is_err() {
+            // As on a full disk. What is noted so far goes: with a gap in it, it would be wrong.
+            let _ = fs::remove_file(beside(log));
+            self.begin_part(self.part_start);
         }
     }
 }

@@ -8,6 +8,7 @@ use oxiray_observe::find::{base, running};
 
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
+use crate::state::show::cell::plain;
 use crate::state::{Only, tell};
 
 /// What to explain.
@@ -40,7 +41,7 @@ fn explain(options: &Options) -> Result<()> {
                 found += sentences.len();
                 tell(session.missing());
                 for sentence in &sentences {
-                    print(&format!("{sentence}\n"))?;
+                    print(&format!("{}\n", plain(sentence)))?;
                 }
             }
             // It ended meanwhile.

@@ -11,6 +11,7 @@ use prost::Message;
 use crate::control::Control;
 use crate::event::{Change, Now, Outbox, PeerId, Table};
 use crate::gone::Gone;
+use crate::jobs::UNSEEN_END;
 use crate::members::Member;
 use crate::record;
 
@@ -31,8 +32,7 @@ impl Control {
         let running: BTreeSet<&[u8]> = jobs.iter().map(|job| &job.id[..]).collect();
         let is_over =
             |job: &Job| ProcessId(job.driver).node() == number && !running.contains(&job.id[..]);
-        let why = "its program ended while the control service was away, nobody saw how";
-        self.end_jobs(is_over, why, now, out);
+        self.end_jobs(is_over, UNSEEN_END, now, out);
         for job in jobs {
             self.on_job(number, job, out);
         }

@@ -5,7 +5,7 @@ use std::io::Write;
 use axum::http::StatusCode;
 use oxiray_observe::log_stream::{LogChunk, LogPlace};
 use oxiray_observe::logs::AT_ONCE;
-use oxiray_observe::task_output::{Place, TaskOutput};
+use oxiray_observe::task_output::{Place, TaskOutput, WantedTask};
 use oxiray_observe::{Error, Page, Query, Resource, Session};
 use serde_json::{Map, Value, json};
 
@@ -125,8 +125,8 @@ impl Source for Observed {
         let mut printed = |is_error| -> Answer<Value> {
             let mut output = TaskOutput::default();
             if !row["worker_pid"].is_null() {
-                let beginning = Place::default();
-                output = self.session.task_output(task, is_error, &beginning, MOST_OF_LOG)?;
+                let wanted = WantedTask { id: task.to_owned(), is_error, may_come: true };
+                output = self.session.task_output(&wanted, &Place::default(), MOST_OF_LOG)?;
             }
             let text = String::from_utf8_lossy(&output.bytes);
             Ok(json!({ "text": text, "truncated": output.is_cut }))

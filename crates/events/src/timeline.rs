@@ -214,7 +214,7 @@ fn running(
     if attempt.parts_ns().is_some() || !names.is_shown(name) {
         return None;
     }
-    let end = attempt.end_ns().unwrap_or(to_ns);
+    let end = attempt.end_ns().or(process.ended_ns).unwrap_or(to_ns);
     if running.start > to_ns || end < from_ns {
         return None;
     }

@@ -206,9 +206,10 @@ impl<W: Write> Trace<W> {
         }
     }
 
-    /// Where the slice of an attempt ends: one that runs, now. None is too short for an arrow.
+    /// Where the slice of an attempt ends: one that runs, now, or with its process. None is too short for an arrow.
     fn end(&self, attempt: Attempt<'_>, start: u64) -> u64 {
-        attempt.end_ns().unwrap_or(self.now).max(start.saturating_add(1))
+        let end = attempt.end_ns().or_else(|| attempt.worker().and_then(|worker| worker.ended_ns));
+        end.unwrap_or(self.now).max(start.saturating_add(1))
     }
 
     fn parts(

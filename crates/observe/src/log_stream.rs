@@ -16,6 +16,9 @@ use crate::session::Session;
 /// Names that are asked for at once: as a rule there are three older parts.
 const AT_A_TIME: u32 = 8;
 
+/// More older parts than anybody keeps.
+const MOST_PARTS: u32 = 1_000_000;
+
 /// How often a file that moves on is looked for again.
 const TRIES: usize = 10;
 
@@ -72,7 +75,8 @@ impl<'a> Named<'a> {
     fn new(file: &'a str) -> Self {
         let numbered = file.rsplit_once('.').and_then(|(log, number)| {
             let only: u32 = number.parse().ok()?;
-            (only > 0 && only.to_string() == number).then_some(Self { log, only })
+            let is_number = (1..=MOST_PARTS).contains(&only) && only.to_string() == number;
+            is_number.then_some(Self { log, only })
         });
         numbered.unwrap_or(Self { log: file, only: 0 })
     }

@@ -76,7 +76,8 @@ fn run(pid: u32, arguments: &[String], patience: Duration) -> Result<String> {
     let program = program().ok_or(Error::NotInstalled(HOW))?;
     let failed = |error: std::io::Error| Error::Program(format!("py-spy cannot be run: {error}"));
     let mut command = Command::new(program);
-    command.args(arguments);
+    // Its own backtraces say nothing to who asks for one of another process.
+    command.args(arguments).env("RUST_BACKTRACE", "0");
     let Some((success, printed, said)) = finished(command, patience).map_err(failed)? else {
         return Err(Error::Program(format!(
             "py-spy did not come to an end with process {pid} in {} s, and was ended; is that \
@@ -88,6 +89,12 @@ fn run(pid: u32, arguments: &[String], patience: Duration) -> Result<String> {
         return Ok(printed);
     }
     let said = said.trim();
+    if said.contains("No stack counts found") {
+        return Err(Error::Program(format!(
+            "process {pid} did not use a processor meanwhile, so there is nothing to draw; its stack \
+             says what it waits for"
+        )));
+    }
     // The kernel lets a process be looked at by its parents alone, unless told otherwise.
     let remedy = if said.contains("ermission") {
         ". Linux allows this to the root user, or to all with `sysctl kernel.yama.ptrace_scope=0`"

@@ -144,7 +144,8 @@ impl Query {
         }
         for Filter { key, value, .. } in &self.filters {
             let known = resource.values(key).unwrap_or_default();
-            if !known.is_empty() && !known.iter().any(|known| same(known, value)) {
+            let of_ray = resource.values_of_ray(key);
+            if !known.is_empty() && !known.iter().chain(of_ray).any(|known| same(known, value)) {
                 return Err(Error::BadQuery(format!(
                     "{key} of {resource} is never {value:?}; it is one of: {}",
                     known.join(", ")

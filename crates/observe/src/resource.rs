@@ -310,6 +310,26 @@ impl Resource {
         few.iter().find(|(name, _)| *name == column).map(|(_, values)| *values)
     }
 
+    /// Values of a column that Ray has beside these: programs that look for them find nothing.
+    pub(crate) fn values_of_ray(self, column: &str) -> &'static [&'static str] {
+        match (self, column) {
+            (Self::Tasks, "state") => &[
+                "NIL",
+                "PENDING_ACTOR_TASK_ARGS_FETCH",
+                "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY",
+                "PENDING_ARGS_FETCH",
+                "PENDING_OBJ_STORE_MEM_AVAIL",
+                "RUNNING_IN_RAY_GET",
+                "RUNNING_IN_RAY_WAIT",
+                "GETTING_AND_PINNING_ARGS",
+            ],
+            (Self::Tasks, "type") => &["DRIVER_TASK"],
+            (Self::Workers, "worker_type") => &["SPILL_WORKER", "RESTORE_WORKER"],
+            (Self::Jobs, "status") => &["PENDING", "STOPPED"],
+            _ => &[],
+        }
+    }
+
     /// The column that says how far a thing is, or where: a summary counts by it.
     pub fn state_column(self) -> &'static str {
         match self {

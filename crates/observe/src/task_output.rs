@@ -14,9 +14,22 @@ const NOTES: &str = ".tasks";
 /// A log that becomes an older part while it is read is read again, this often.
 const TRIES: usize = 3;
 
+/// Whose output is wanted.
+#[derive(Clone, Default, Debug)]
+pub struct WantedTask {
+    /// Its id, or the beginning of it.
+    pub id: String,
+    /// Its standard error rather than its output.
+    pub is_error: bool,
+    /// One that has not begun, or is to begin again, has printed nothing yet; else it is refused.
+    pub may_come: bool,
+}
+
 /// How far a task's output was read.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Place {
+    /// Number of the node that ran it.
+    pub node: u32,
     /// The log of the worker that ran it; another's is read from its beginning.
     pub log: String,
     /// The byte to go on at, of all that the worker has printed.
@@ -49,31 +62,34 @@ pub(crate) fn is_notes(file: &str) -> bool {
 }
 
 impl Session {
-    /// What a task printed after a place, and of more than `most` bytes the last; by its id or the
-    /// beginning of it. What programs printed that it started is in the log of its worker only.
+    /// What a task printed after a place, and of more than `most` bytes the last. What programs
+    /// printed that it started is in the log of its worker only.
     pub fn task_output(
         &mut self,
-        id: &str,
-        is_error: bool,
+        wanted: &WantedTask,
         after: &Place,
         most: u64,
     ) -> Result<TaskOutput> {
+        let id = &wanted.id;
         let row = self.get(Resource::Tasks, id)?.ok_or_else(|| {
             Error::BadQuery(format!("there is none with the id {id} among the tasks"))
         })?;
         let Some((pid, node_id)) = row["worker_pid"].as_u64().zip(row["node_id"].as_str()) else {
+            if wanted.may_come {
+                return Ok(TaskOutput { place: after.clone(), ..TaskOutput::default() });
+            }
             let state = row["state"].as_str().unwrap_or("unknown");
             return Err(Error::BadQuery(format!("no worker has run it yet: it is {state}")));
         };
         let task = row["task_id"].as_str().unwrap_or(id);
         let nodes = self.members()?;
         let (node, _) = self.node_number(&nodes, node_id)?;
-        let log = format!("worker-{pid}.{}", if is_error { "err" } else { "out" });
-        let next = if after.log == log { after.next } else { 0 };
-        let place = Place { log, next };
+        let log = format!("worker-{pid}.{}", if wanted.is_error { "err" } else { "out" });
+        let is_same = (after.node, &after.log) == (node, &log);
+        let place = Place { node, log, next: if is_same { after.next } else { 0 } };
         let mut parts = self.log_parts(node, &place.log, 0)?;
         for _ in 1..TRIES {
-            let output = self.output_among(node, &parts, task, &place, most);
+            let output = self.output_among(&parts, task, &place, most);
             let now = self.log_parts(node, &place.log, 0)?;
             let files = |parts: &[Part]| -> Vec<_> {
                 parts.iter().map(|part| (part.number, part.identity)).collect()
@@ -83,28 +99,35 @@ impl Session {
             }
             parts = now;
         }
-        self.output_among(node, &parts, task, &place, most)
+        self.output_among(&parts, task, &place, most)
     }
 
     fn output_among(
         &mut self,
-        node: u32,
         parts: &[Part],
         task: &str,
         after: &Place,
         most: u64,
     ) -> Result<TaskOutput> {
+        let node = after.node;
         let mut pieces = Vec::new();
-        for part in parts.iter().rev() {
+        // The newest first: who has read on need not look at the older ones.
+        for part in parts {
             let file = part_name(&after.log, part.number);
             let notes = match self.whole_text(node, &format!("logs/{file}{NOTES}")) {
                 Ok(notes) => notes,
                 Err(Error::NoSuchFile(_)) => continue,
                 Err(error) => return Err(error),
             };
-            let of_file = pieces_of(&notes, part.size, task).into_iter();
+            let of_file = pieces_of(&notes, part.size, task).into_iter().rev();
             pieces.extend(of_file.map(|piece| (file.clone(), piece)));
+            // Nothing tells where an earlier worker of the same number stopped.
+            let has_all = |(file_start, _)| 0 < after.next && file_start <= after.next;
+            if turns(&notes).next().is_some_and(has_all) {
+                break;
+            }
         }
+        pieces.reverse();
         for (_, piece) in &mut pieces {
             piece.start = piece.start.max(after.next);
         }
@@ -156,14 +179,18 @@ impl Session {
     }
 }
 
-/// What a task printed of a file of that size.
-fn pieces_of(notes: &str, size: u64, task: &str) -> Vec<Piece> {
+/// From which byte on it is whose.
+fn turns(notes: &str) -> impl Iterator<Item = (u64, &str)> {
     // The last line may be half written.
     let lines = notes.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let turns: Vec<(u64, &str)> = lines
+    lines
         .filter_map(|line| line.split_once(' '))
         .filter_map(|(at, task)| Some((at.parse().ok()?, task)))
-        .collect();
+}
+
+/// What a task printed of a file of that size.
+fn pieces_of(notes: &str, size: u64, task: &str) -> Vec<Piece> {
+    let turns: Vec<(u64, &str)> = turns(notes).collect();
     let Some((file_start, _)) = turns.first().copied() else { return Vec::new() };
     let file_end = file_start.saturating_add(size);
     let ends = turns.iter().skip(1).map(|(at, _)| *at).chain([file_end]);

@@ -48,8 +48,12 @@ impl WholeFile {
         let (file, how) =
             match OpenOptions::new().write(true).custom_flags(unnamed).mode(0o666).open(&folder) {
                 Ok(file) => (file, How::Unnamed),
-                Err(error) if is_unsupported(&error) => (File::create(&draft)?, How::Drafted),
-                Err(error) => return Err(error),
+                Err(error) if is_unsupported(&error) => (File::create_new(&draft)?, How::Drafted),
+                Err(error) => match before {
+                    // In a folder where nothing may be made, but this may be written.
+                    Some(_) => (File::create(&path)?, How::InPlace),
+                    None => return Err(error),
+                },
             };
         let this = Self { file, path, draft, how };
         if let Some(before) = before {

@@ -169,11 +169,12 @@ impl Worker {
         } else {
             self.call_function(py, &execution, &task, &mut after)
         };
+        let encoded = result
+            .and_then(|result| self.encode(py, execution.giver, task.num_returns, &name, result));
+        // What it returns may print as it is pickled.
         end_printed(py, self.actor.is_none());
         let mut raised = None;
-        let (outcome, values) = match result
-            .and_then(|result| self.encode(py, execution.giver, task.num_returns, &name, result))
-        {
+        let (outcome, values) = match encoded {
             Ok(values) => (Outcome::Done, values),
             Err(error) => {
                 if self.actor.is_some()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oxiray_observe::log_stream::LogPlace;
 use oxiray_observe::logs::{AT_ONCE, Wanted};
-use oxiray_observe::task_output::Place;
+use oxiray_observe::task_output::{Place, WantedTask};
 use oxiray_observe::{Error, Filter, Query, Resource, Session, Sort};
 use parking_lot::Mutex;
 use pyo3::exceptions::{
@@ -26,6 +26,9 @@ type LogTuple = (String, String, u64, Option<u32>);
 
 /// Which file of a log, the byte to go on at, and the number in the file's name.
 type LogPlaceTuple = (u64, u64, u32);
+
+/// Node, log, and the byte to go on at.
+type TaskPlaceTuple = (u32, String, u64);
 
 fn raised(error: Error) -> PyErr {
     let text = error.to_string();
@@ -64,10 +67,10 @@ impl Observer {
     }
 
     /// How long a node may take to answer.
-    fn set_patience(&self, seconds: f64) {
+    fn set_patience(&self, py: Python<'_>, seconds: f64) {
         // Beyond what a duration can be it has no bound.
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        self.0.lock().set_patience(patience);
+        py.detach(|| self.0.lock().set_patience(patience));
     }
 
     #[pyo3(signature = (resource, *, filters, limit, detail, sort=None))]
@@ -114,8 +117,8 @@ impl Observer {
     }
 
     /// What of the last answer on tasks is missing for good.
-    fn gaps(&self) -> Vec<String> {
-        self.0.lock().gaps().to_vec()
+    fn gaps(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| self.0.lock().gaps().to_vec())
     }
 
     #[pyo3(signature = (node_id=None))]
@@ -175,17 +178,18 @@ impl Observer {
     }
 
     /// What a task printed after a place, and the place to go on at.
-    #[pyo3(signature = (task_id, is_error, place=None))]
     fn task_output<'py>(
         &self,
         py: Python<'py>,
         task_id: &str,
         is_error: bool,
-        place: Option<(String, u64)>,
-    ) -> PyResult<(Bound<'py, PyBytes>, (String, u64))> {
-        let place = place.map_or_else(Place::default, |(log, next)| Place { log, next });
-        let read = |session: &mut Session| session.task_output(task_id, is_error, &place, u64::MAX);
-        let output = self.ask(py, read)?;
-        Ok((PyBytes::new(py, &output.bytes), (output.place.log, output.place.next)))
+        may_come: bool,
+        place: Option<TaskPlaceTuple>,
+    ) -> PyResult<(Bound<'py, PyBytes>, TaskPlaceTuple)> {
+        let wanted = WantedTask { id: task_id.to_owned(), is_error, may_come };
+        let after = place.map(|(node, log, next)| Place { node, log, next }).unwrap_or_default();
+        let output = self.ask(py, |session| session.task_output(&wanted, &after, u64::MAX))?;
+        let Place { node, log, next } = output.place;
+        Ok((PyBytes::new(py, &output.bytes), (node, log, next)))
     }
 }

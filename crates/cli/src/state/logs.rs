@@ -7,7 +7,7 @@ use clap::Args;
 use oxiray_observe::Session;
 use oxiray_observe::log_stream::{LOST, LogPlace};
 use oxiray_observe::logs::{AT_ONCE, Wanted};
-use oxiray_observe::task_output::Place;
+use oxiray_observe::task_output::{Place, WantedTask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Which, tell};
@@ -138,7 +138,9 @@ fn is_read_until_next_look() -> bool {
 }
 
 fn show_task(session: &mut Session, task: &str, options: &Options) -> Result<()> {
-    let read = session.task_output(task, options.err, &Place::default(), MOST_OF_TASK)?;
+    let wanted =
+        WantedTask { id: task.to_owned(), is_error: options.err, may_come: options.follow };
+    let read = session.task_output(&wanted, &Place::default(), MOST_OF_TASK)?;
     let tail = u64::try_from(options.tail).map_or(0, |lines| tail_start(&read.bytes, lines));
     let log = read.place.log.clone();
     if read.bytes.is_empty() && !options.follow {
@@ -154,7 +156,7 @@ fn show_task(session: &mut Session, task: &str, options: &Options) -> Result<()>
         if !options.follow || !is_read_until_next_look() {
             return Ok(());
         }
-        let more = session.task_output(task, options.err, &place, MOST_OF_TASK)?;
+        let more = session.task_output(&wanted, &place, MOST_OF_TASK)?;
         (bytes, place) = (more.bytes, more.place);
     }
 }

@@ -5,7 +5,7 @@
 //! - [`groups`]: a summary
 //! - `cell`: a value in a line; `yaml`: the document
 
-mod cell;
+pub(crate) mod cell;
 mod yaml;
 
 use std::io::{self, Write};

@@ -1,9 +1,10 @@
 //! Keys and values, programs, the dead, and records that are not whole.
 
-use oxiray_wire::cluster::{Job, Kv, KvVerb, from_control, to_control};
+use oxiray_wire::cluster::{Job, Join, Kv, KvVerb, from_control, to_control};
 use oxiray_wire::control::ActorPhase;
 
-use super::bench::{Bench, actor, creation, process};
+use super::bench::{Bench, actor, creation, join, process};
+use crate::jobs::UNSEEN_END;
 use crate::{Control, Damaged, Event, MOST_VALUE_BYTES, Now, PeerId, Record, Table};
 
 fn kv(verb: KvVerb, key: &[u8], value: Option<&[u8]>, wide: bool) -> Kv {
@@ -75,6 +76,29 @@ fn programs_end_with_their_node() {
     let failures: Vec<&str> = jobs.map(|job| job.failure.as_str()).collect();
     assert!(failures[0].starts_with("its node left the cluster: "), "{failures:?}");
     assert_eq!(failures[1], "");
+}
+
+#[test]
+fn how_a_program_ended_while_nobody_listened_is_told_later() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    bench.say(1, to_control::Body::Job(job(1, 0)));
+    bench.say(1, to_control::Body::Job(job(2, 0)));
+    bench.restart();
+    let mut again = Join { cluster: vec![3; 16], ..join(1) };
+    again.node.as_mut().unwrap().number = 1;
+    bench.say(1, to_control::Body::Join(again));
+    let failures = |bench: &Bench| -> Vec<String> {
+        bench.control.jobs.values().map(|job| job.failure.clone()).collect()
+    };
+    assert_eq!(failures(&bench), [UNSEEN_END, UNSEEN_END]);
+    // What its node had to say all the while.
+    bench.say(1, to_control::Body::Job(job(1, 55)));
+    let late = Job { failure: "too late".into(), ..job(1, 56) };
+    bench.say(1, to_control::Body::Job(late));
+    bench.say(1, to_control::Body::Job(job(2, 0)));
+    assert_eq!(failures(&bench), ["", UNSEEN_END]);
+    assert_eq!(bench.control.ended_jobs.len(), 2);
 }
 
 /// Of the last thousand, by `MOST_KEPT` and `MOST_ENDED`.

@@ -19,7 +19,7 @@ _BETWEEN_LOOKS_S = 0.2
 
 T = TypeVar("T")
 _Place = tuple[int, int, int]
-_TaskPlace = tuple[str, int]
+_TaskPlace = tuple[int, str, int]
 
 _BEGINNING: _Place = (0, 0, 0)
 _LOST = "Lines are missing: the log's older parts were removed before they could be read."
@@ -114,7 +114,9 @@ class _Reader:
     def read_task(
         self, task_id: str, is_error: bool, place: _TaskPlace | None
     ) -> tuple[bytes, _TaskPlace]:
-        return self.ask(lambda observer: observer.task_output(task_id, is_error, place))
+        return self.ask(
+            lambda observer: observer.task_output(task_id, is_error, self.follow, place)
+        )
 
     def of_file(self, node: str, file: str) -> Generator[str, None, None]:
         place = _BEGINNING

@@ -34,8 +34,9 @@ class _Kept:
         self._timer: threading.Timer | None = None
 
     def take(self, key: _Key) -> _native.Observer | None:
+        """One that nobody uses until it is put back: what it was asked last is its state."""
         with self._lock:
-            used = self._used.get(key)
+            used = self._used.pop(key, None)
         return None if used is None else used[0]
 
     def put(self, key: _Key, observer: _native.Observer) -> None:
@@ -46,10 +47,6 @@ class _Kept:
                 del self._used[other]
             if self._timer is None:
                 self._look_again(_KEPT_S)
-
-    def forget(self, key: _Key) -> None:
-        with self._lock:
-            self._used.pop(key, None)
 
     def forget_idle(self, now: float) -> None:
         """Drops what was not used of late; goes on looking while anything is left."""
@@ -96,21 +93,29 @@ def ask(address: str | None, question: Callable[[_native.Observer], T], timeout:
     try:
         if observer is not None:
             try:
-                observer.set_patience(timeout)
-                answer = question(observer)
-                _kept.put(key, observer)
-                return answer
+                return _put(question, observer, key, timeout)
             except ConnectionError:
-                # The session ended; another may have begun.
-                _kept.forget(key)
-        observer = _native.Observer(directory, address)
-        _kept.put(key, observer)
-        observer.set_patience(timeout)
-        return question(observer)
+                pass  # The session ended; another may have begun.
+        return _put(question, _native.Observer(directory, address), key, timeout)
     except (ConnectionError, ValueError):
         raise
     except OSError as error:
         raise RayStateApiException(str(error)) from None
+
+
+def _put(
+    question: Callable[[_native.Observer], T], observer: _native.Observer, key: _Key, timeout: float
+) -> T:
+    observer.set_patience(timeout)
+    is_connected = True
+    try:
+        return question(observer)
+    except ConnectionError:
+        is_connected = False
+        raise
+    finally:
+        if is_connected:
+            _kept.put(key, observer)
 
 
 def miss(notes: list[str], raise_on_missing_output: bool, gaps: Sequence[str] = ()) -> None:

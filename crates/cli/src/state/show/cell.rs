@@ -19,7 +19,7 @@ pub(super) fn cell(column: &str, value: &Value) -> String {
 }
 
 /// A text without anything that would end the line or move the cursor.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.to_owned();
     }
