@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import Driver
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 slow = pytest.mark.slow
 
 # Example, what its last line is, as a regular expression.

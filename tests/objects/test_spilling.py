@@ -18,7 +18,7 @@ from conftest import wait_until
 from oxiray.exceptions import ObjectLostError, ObjectStoreFullError
 from storehouse import MB, STORE, blob, digest, expect_empty, shown, spill_files, used, view
 
-HERE = os.path.dirname(__file__)
+HERE = os.path.dirname(os.path.dirname(__file__))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ nbformat = pytest.importorskip("nbformat")
 jupyter_client = pytest.importorskip("jupyter_client")
 pytest.importorskip("ipykernel")
 
-NOTEBOOKS = Path(__file__).parent.parent / "examples" / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
 NEEDS = {"11_neural_net_weights": "tensorflow"}
 slow = pytest.mark.slow
 

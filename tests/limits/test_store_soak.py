@@ -23,7 +23,7 @@ SEED = os.environ.get("OXIRAY_TEST_SEED", "20261116")
 @pytest.mark.timeout(900 if LONG else 120)
 @pytest.mark.parametrize("store", ["300", "80"], ids=["in memory", "with spilling"])
 def test_nothing_is_left_and_memory_is_flat(store):
-    program = os.path.join(os.path.dirname(__file__), "soak.py")
+    program = os.path.join(os.path.dirname(__file__), "..", "soak.py")
     amount = ["--full"] if LONG else ["--small", "100000", "--large", "2000"]
     done = subprocess.run(
         [sys.executable, program, *amount, "--seed", SEED, "--store", store],

@@ -13,7 +13,7 @@ import pytest
 from dashboard_client import Dashboard
 
 SCHEMATHESIS = os.path.join(os.path.dirname(sys.executable), "schemathesis")
-GRAFANA = os.path.join(os.path.dirname(__file__), "..", "docs", "grafana", "oxiray.json")
+GRAFANA = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "grafana", "oxiray.json")
 
 
 @pytest.fixture(scope="module")
