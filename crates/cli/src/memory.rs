@@ -10,11 +10,11 @@ use oxiray_observe::{Error, Held, Resource, Session};
 use oxiray_wire::control::{ClusterView, HeldObject};
 
 use crate::exit::{Result, end};
-use crate::memory_watch::show_bytes;
 use crate::print::{print, terminal_width};
 use crate::state::Only;
 use crate::table::{Kind, Table};
 use crate::words::plural;
+use oxiray_sys::machine::show_bytes;
 
 /// What to show, and in which order.
 #[derive(Args, Debug)]

@@ -14,8 +14,8 @@ use crate::commands::dashboard::url;
 use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
 use crate::exit::{Failure, Result, end};
-use crate::memory_watch::show_bytes;
 use crate::print::print;
+use oxiray_sys::machine::show_bytes;
 
 /// Which to show.
 #[derive(Args, Default, Debug)]

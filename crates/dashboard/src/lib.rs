@@ -2,7 +2,7 @@
 //!
 //! A process of its own, `oxirayd dashboard`. The node service starts it when somebody connects to
 //! the dashboard's port, and it ends when nobody has for a minute; see `activation` in
-//! `crates/cli`. It only looks: it reads what `oxiray-observe` gives, as `oxiray list` does.
+//! `crates/daemon`. It only looks: it reads what `oxiray-observe` gives, as `oxiray list` does.
 //!
 //! - `server`: connections, how many, and for how long; `crowd`: who of the unknown must go
 //! - `guard`, `hosts`: who is answered

@@ -1,5 +1,5 @@
 //! What passes between a machine and the control service, as the shell of
-//! production does it: see `crates/cli/src/membership.rs` and `net/uplink.rs`.
+//! production does it: see `crates/daemon/src/membership.rs` and `net/uplink.rs`.
 
 use oxiray_control::{Event as ControlEvent, PeerId};
 use oxiray_ids::ProcessId;

@@ -8,11 +8,13 @@
 //! - [`termination`]: being asked to end, as something to poll
 //! - [`clock`]: the two clocks
 //! - [`cpu`]: on which processors a thread runs
+//! - [`machine`]: the memory that there is and who uses it, the host's name, random bytes
 
 pub mod clock;
 pub mod cpu;
 pub mod eventfd;
 pub mod futex;
+pub mod machine;
 pub mod memory;
 pub mod packet;
 pub mod process;

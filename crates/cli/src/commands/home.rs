@@ -11,7 +11,7 @@ use clap::Args;
 use oxiray_net::{Identity, Keyring, Secret, Security};
 
 use crate::commands::refuse;
-use crate::commands::started::make_private;
+use oxiray_session::make_private;
 
 /// Where the token may be, instead of in an argument.
 pub(super) const VARIABLE: &str = "OXIRAY_TOKEN";

@@ -10,7 +10,7 @@ use clap::Args;
 use oxiray_wire::control::{Amount, NodeConfig, UNIT};
 
 use crate::commands::refuse;
-use crate::machine::MemoryReader;
+use oxiray_sys::machine::MemoryReader;
 
 /// Share of the memory that tasks may ask for.
 const MEMORY_SHARE: f64 = 0.7;

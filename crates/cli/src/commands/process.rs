@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::commands::refuse;
-use crate::session::tail;
+use oxiray_session::tail;
 
 /// How long a service may take until it says that it is ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);

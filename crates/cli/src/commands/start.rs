@@ -21,11 +21,11 @@ use crate::commands::home::{self, Home, Token};
 use crate::commands::interpreter::Interpreter;
 use crate::commands::offer::Offer;
 use crate::commands::process::{self, Process, launch, ready};
-use crate::commands::started::{self, Started, make_private, write_private};
+use crate::commands::started::{self, Started};
 use crate::commands::{refuse, stop};
 use crate::exit::{Result, end};
 use crate::print::print;
-use crate::session::tail;
+use oxiray_session::{make_private, tail, write_private};
 
 const DEFAULT_PORT: u16 = 6379;
 /// Has the C library copy without `rep movsb`.
@@ -416,7 +416,7 @@ impl Begun {
         // twice as long for that with the instruction that the C library prefers. Only where
         // nobody has said otherwise; workers do not inherit it.
         if std::env::var_os("GLIBC_TUNABLES").is_none() {
-            command.env("GLIBC_TUNABLES", PLAIN_COPIES).env(crate::zygote::TUNED, "1");
+            command.env("GLIBC_TUNABLES", PLAIN_COPIES).env(oxiray_session::TUNED, "1");
         }
         let (child, said) = launch(&mut command, log, self.asked.as_ref())?;
         let pid = child.id();

@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use oxiray_sys::memory::Mapping;
 use oxiray_sys::process;
 
-use crate::machine::MemoryReader;
+use oxiray_sys::machine::MemoryReader;
 
 const LEAST_AHEAD: u64 = 4 << 20;
 const MOST_AHEAD: u64 = 1 << 30;

@@ -8,9 +8,9 @@ use oxiray_node::Event;
 use oxiray_sys::clock::monotonic_ns;
 
 use crate::connection::Connection;
-use crate::session::tail;
 use crate::shell::Shell;
 use crate::zygote::{News, describe};
+use oxiray_session::tail;
 
 /// How long the reason of a worker's end is waited for once its socket closed.
 const REASON_LIMIT: u64 = 200_000_000;

@@ -26,8 +26,8 @@ use crate::net::Net;
 use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
 use crate::poller::{Poller, Token};
-use crate::session::{Session, tail};
 use crate::zygote::{Zygote, kill_group};
+use oxiray_session::{Session, tail};
 
 /// Printed lines are not sent on while this much waits for the driver: what
 /// workers print must never fill this process.

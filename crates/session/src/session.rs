@@ -10,14 +10,14 @@ const CRASHED_KEPT: usize = 10;
 
 /// A session's directory, which this program was given and removes.
 #[derive(Clone, Debug)]
-pub(crate) struct Session {
+pub struct Session {
     path: PathBuf,
 }
 
 impl Session {
     /// Takes the directory over. It must be ours alone and empty but for
     /// `logs`, because all of it is removed in the end.
-    pub(crate) fn take(path: &str) -> io::Result<Self> {
+    pub fn take(path: &str) -> io::Result<Self> {
         let path = PathBuf::from(path);
         let refuse = |why: &str| Err(io::Error::other(format!("{}: {why}", path.display())));
         let about = fs::symlink_metadata(&path)?;
@@ -36,35 +36,38 @@ impl Session {
     }
 
     /// The directory of a session whose service ended without removing it.
-    pub(crate) fn left_by(path: &Path) -> io::Result<Self> {
+    pub fn left_by(path: &Path) -> io::Result<Self> {
         fs::symlink_metadata(path)?;
         Ok(Self { path: path.to_owned() })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn logs(&self) -> PathBuf {
+    /// Where the services' and workers' logs are.
+    pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
     }
 
-    pub(crate) fn socket(&self) -> PathBuf {
+    /// Where the node service listens.
+    pub fn socket(&self) -> PathBuf {
         self.path.join("node.sock")
     }
 
     /// Without it the dashboard answers nobody.
-    pub(crate) fn dashboard_token(&self) -> PathBuf {
+    pub fn dashboard_token(&self) -> PathBuf {
         self.path.join("dashboard.token")
     }
 
     /// Where the dashboard is reached, if there is one.
-    pub(crate) fn dashboard_address(&self) -> PathBuf {
+    pub fn dashboard_address(&self) -> PathBuf {
         self.path.join("dashboard.address")
     }
 
     /// Removes everything.
-    pub(crate) fn remove(&self) {
+    pub fn remove(&self) {
         // What was killed a moment ago may just have made one more file.
         for _ in 0..20 {
             match fs::remove_dir_all(&self.path) {
@@ -77,7 +80,7 @@ impl Session {
     }
 
     /// Removes everything but the logs, which move beside the sessions.
-    pub(crate) fn keep_logs_and_remove(&self) {
+    pub fn keep_logs_and_remove(&self) {
         if let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) {
             let crashed = parent.join("crashed");
             if fs::create_dir_all(&crashed).is_ok() {
@@ -106,7 +109,7 @@ fn forget_oldest(crashed: &Path) {
 }
 
 /// The end of a file, as text, for messages.
-pub(crate) fn tail(path: &Path, most: u64) -> String {
+pub fn tail(path: &Path, most: u64) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let read = || -> io::Result<Vec<u8>> {
         let mut file = fs::File::open(path)?;

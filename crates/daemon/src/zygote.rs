@@ -14,9 +14,6 @@ use std::process::{Child, Command, Stdio};
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::NodeConfig;
 
-/// Set in the environment of a node service whose C library was tuned for its own work.
-pub(crate) const TUNED: &str = "OXIRAY_TUNED";
-
 /// The zygote, while it lives.
 #[derive(Debug)]
 pub(crate) struct Zygote {
@@ -51,8 +48,8 @@ impl Zygote {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        if std::env::var_os(TUNED).is_some() {
-            command.env_remove("GLIBC_TUNABLES").env_remove(TUNED);
+        if std::env::var_os(oxiray_session::TUNED).is_some() {
+            command.env_remove("GLIBC_TUNABLES").env_remove(oxiray_session::TUNED);
         }
         let child = process::spawn_detached(&mut command, theirs, 3)?;
         Ok(Self { child, socket: ours, asked: 0, unregistered: BTreeSet::new() })

@@ -23,8 +23,8 @@ use oxiray_wire::control::Text;
 use prost::Message;
 
 use crate::daemon::{allow_many_descriptors, log_to};
-use crate::machine::random_bytes;
 use crate::poller::{Poller, Token};
+use oxiray_sys::machine::random_bytes;
 use peers::Peers;
 use writer::{Outcome, Writer};
 

@@ -17,11 +17,11 @@ use oxiray_sys::process::spawn_detached;
 use oxiray_wire::control::{DashboardConfig, NodeConfig};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::commands::started::write_private;
-use crate::machine::random_bytes;
 use crate::poller::{Poller, Token};
-use crate::session::Session;
 use crate::zygote::kill_group;
+use oxiray_session::Session;
+use oxiray_session::write_private;
+use oxiray_sys::machine::random_bytes;
 
 /// Ray's, which people know.
 const USUAL_PORT: u16 = 8265;

@@ -3,7 +3,7 @@
 
 use oxiray_ids::ProcessId;
 
-use crate::machine::{MemoryReader, own_memory};
+use oxiray_sys::machine::{MemoryReader, own_memory, show_bytes};
 
 const INTERVAL: u64 = 250_000_000;
 /// What a worker used takes a while to come back.
@@ -68,28 +68,9 @@ impl MemoryWatch {
     }
 }
 
-/// `1.5 GiB`.
-pub(crate) fn show_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_are_shown_in_the_unit_that_suits() {
-        assert_eq!(show_bytes(12), "12 B");
-        assert_eq!(show_bytes(1536), "1.5 KiB");
-        assert_eq!(show_bytes(3 << 30), "3.0 GiB");
-    }
 
     #[test]
     fn the_largest_worker_goes_and_then_there_is_a_pause() {

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 /// Memory of the machine, or of the control group that this process may use.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Memory {
+pub struct Memory {
     /// Bytes there are.
-    pub(crate) total: u64,
+    pub total: u64,
     /// Bytes in use that cannot be had back for the asking.
-    pub(crate) used: u64,
+    pub used: u64,
 }
 
 impl Memory {
     /// Share in use, 0 to 1.
-    pub(crate) fn used_fraction(&self) -> f64 {
+    pub fn used_fraction(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.used as f64 / self.total as f64 }
     }
 }
@@ -31,17 +31,24 @@ struct Group {
 
 /// Reads the memory of the machine; where to look is found out once.
 #[derive(Debug)]
-pub(crate) struct MemoryReader {
+pub struct MemoryReader {
     groups: Vec<Group>,
 }
 
+impl Default for MemoryReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl MemoryReader {
-    pub(crate) fn new() -> Self {
+    /// One that looks at the groups which this process is in now.
+    pub fn new() -> Self {
         Self { groups: groups() }
     }
 
     /// Of the machine and all groups above this process, the one nearest its limit.
-    pub(crate) fn read(&self) -> Memory {
+    pub fn read(&self) -> Memory {
         let machine = of_machine(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
         let groups = self.groups.iter().filter_map(|group| {
             let total = read_number(&group.limit).filter(|&limit| limit < machine.total)?;
@@ -55,7 +62,7 @@ impl MemoryReader {
     }
 
     /// Bytes that this process and its workers may use at most.
-    pub(crate) fn limit(&self) -> u64 {
+    pub fn limit(&self) -> u64 {
         let machine = of_machine(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
         let limits = self.groups.iter().filter_map(|group| read_number(&group.limit));
         limits.chain([machine.total]).min().unwrap_or(0)
@@ -108,7 +115,7 @@ fn of_machine(meminfo: &str) -> Memory {
 }
 
 /// Bytes that process `pid` alone uses: what it shares, the arena above all, is not its fault.
-pub(crate) fn own_memory(pid: u32) -> u64 {
+pub fn own_memory(pid: u32) -> u64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let mut pages = statm.split_whitespace().skip(1).map(|text| text.parse().unwrap_or(0));
     let (resident, shared): (u64, u64) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
@@ -116,7 +123,7 @@ pub(crate) fn own_memory(pid: u32) -> u64 {
 }
 
 /// Processor time that process `pid` has used, in milliseconds.
-pub(crate) fn processor_ms(pid: u32) -> u64 {
+pub fn processor_ms(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name, in parentheses, may contain anything.
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
@@ -126,21 +133,40 @@ pub(crate) fn processor_ms(pid: u32) -> u64 {
 }
 
 /// Name of the machine.
-pub(crate) fn host() -> String {
+pub fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// Bytes that nobody can guess.
-pub(crate) fn random_bytes<const N: usize>() -> std::io::Result<[u8; N]> {
+pub fn random_bytes<const N: usize>() -> std::io::Result<[u8; N]> {
     use std::io::Read;
     let mut bytes = [0; N];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
+/// `1.5 GiB`.
+pub fn show_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_shown_in_the_unit_that_suits() {
+        assert_eq!(show_bytes(12), "12 B");
+        assert_eq!(show_bytes(1536), "1.5 KiB");
+        assert_eq!(show_bytes(3 << 30), "3.0 GiB");
+    }
 
     #[test]
     fn the_kernels_tables_are_read() {

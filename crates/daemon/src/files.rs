@@ -18,7 +18,7 @@ use oxiray_wire::control::{FileName, FilePart, MOST_OF_FILE, ReadFile};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::machine::{own_memory, processor_ms};
+use oxiray_sys::machine::{own_memory, processor_ms};
 
 /// Questions that wait at most; more are refused.
 const MOST_WAITING: usize = 1024;

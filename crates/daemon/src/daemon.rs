@@ -28,16 +28,16 @@ use crate::connection::Connection;
 use crate::disk::Disk;
 use crate::files::Files;
 use crate::io::Io;
-use crate::machine::{MemoryReader, host, random_bytes};
 use crate::net::Net;
 use crate::net::bridge::Bridge;
 use crate::net::transfer::Transfers;
 use crate::net::uplink::Uplink;
 use crate::poller::{Poller, Token};
 use crate::registration::version_refusal;
-use crate::session::Session;
 use crate::shell::{Shared, Shell};
 use crate::warmer::Warmer;
+use oxiray_session::Session;
+use oxiray_sys::machine::{MemoryReader, host, random_bytes};
 
 /// Share of the machine's memory that the object store takes unless told.
 const STORE_SHARE: f64 = 0.3;

@@ -53,9 +53,9 @@ enum Service {
 
 fn main() -> std::process::ExitCode {
     let ended = match Arguments::parse().service {
-        Service::Driver { fd } => oxiray_cli::daemon::run(fd),
-        Service::Control { config } => oxiray_cli::control_service::run(&config),
-        Service::Node { config } => oxiray_cli::daemon::run_node(&config),
+        Service::Driver { fd } => oxiray_daemon::daemon::run(fd),
+        Service::Control { config } => oxiray_daemon::control_service::run(&config),
+        Service::Node { config } => oxiray_daemon::daemon::run_node(&config),
         Service::Dashboard { fd, session_dir, host, python_version } => {
             oxiray_dashboard::run(fd, Options { session_dir, host, python_version })
         }

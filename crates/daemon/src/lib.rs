@@ -1,0 +1,43 @@
+//! `oxirayd`: the services of one machine.
+//!
+//! The node service is one thread around the pure core of `oxiray_node`. It sleeps in
+//! one poll and wakes only when something happens:
+//!
+//! - [`daemon`]: from the driver's first packet to the end of the session
+//! - `shell`: the loop; it turns what happens into events of the core
+//! - `registration`, `departure`: how processes come and go
+//! - `io`: does what the core asks for
+//! - `connection`: a packet socket with a queue for what it cannot take yet
+//! - `zygote`: the process that workers are forked from
+//! - `output`, `lines`, `log_file`, `task_notes`, `log_expiry`: what workers print
+//! - `memory_watch`: who uses too much of the machine's memory
+//! - `disk`: the disk behind the object store
+//! - `files`: files that tools may read
+//! - `warmer`: makes the store's next pages ready
+//! - `activation`: the dashboard's port, and the process that serves it while somebody looks
+//! - `net`, `membership`: other machines, and what comes from them
+//! - `poller`: what is being waited for
+//!
+//! The control service of a cluster is [`control_service`], likewise around `oxiray_control`.
+
+mod activation;
+mod connection;
+pub mod control_service;
+pub mod daemon;
+mod departure;
+mod disk;
+mod files;
+mod io;
+mod lines;
+mod log_expiry;
+mod log_file;
+mod membership;
+mod memory_watch;
+mod net;
+mod output;
+mod poller;
+mod registration;
+mod shell;
+mod task_notes;
+mod warmer;
+mod zygote;
