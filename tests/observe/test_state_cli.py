@@ -52,6 +52,11 @@ def work(x):
     return x
 
 
+@ray.remote
+def gate_keeper(gate):
+    gate.wait()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def session():
     ray.shutdown()
@@ -65,6 +70,18 @@ def speaker(session):
     speaker = Speaker.options(name=NASTY).remote()
     ray.get(speaker.say.remote())
     return speaker
+
+
+def test_status_shows_what_is_used_and_what_waits(gate):
+    running = gate_keeper.remote(gate)
+    never = work.options(num_cpus=9).remote(1)
+    wait_until(lambda: "CPU: needs 9, the cluster has 2" in oxiray("status"))
+    wait_until(lambda: "1 of 2 in use" in oxiray("status"))
+    gate.open()
+    ray.get(running)
+    del never
+    nowhere = os.path.join(os.environ["OXIRAY_TMPDIR"], "nothing")
+    assert oxiray("status", code=NOTHING_RUNS, OXIRAY_TMPDIR=nowhere)
 
 
 def test_lists_of_everything(speaker):
