@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import (
+        cloudpickle,
         exceptions,
         experimental,
         internal,
         profiling,
         remote_function,
         runtime_context,
+        types,
         util,
     )
     from ._cluster import available_resources, cluster_resources, nodes
@@ -75,12 +77,14 @@ _LATER = {
     "get_gpu_ids": "runtime_context",
     "get_actor": "_named_actors",
     "get_runtime_context": "runtime_context",
+    "cloudpickle": None,
     "exceptions": None,
     "experimental": None,
     "internal": None,
     "profiling": None,
     "remote_function": None,
     "runtime_context": None,
+    "types": None,
     "util": None,
 }
 
@@ -101,6 +105,7 @@ __all__ = [
     "__version__",
     "actor",
     "available_resources",
+    "cloudpickle",
     "cluster_resources",
     "exceptions",
     "experimental",
@@ -122,6 +127,7 @@ __all__ = [
     "runtime_context",
     "shutdown",
     "timeline",
+    "types",
     "util",
     "wait",
 ]
