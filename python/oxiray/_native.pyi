@@ -144,7 +144,7 @@ def stop(failure: str) -> None:
     """Ends the session. `failure` says what ends the program, if that is an error."""
 
 def is_running() -> bool: ...
-def after_fork_in_child() -> None:
+def after_fork_in_child() -> bool:
     """Forgets the session, which is the parent's: inherited refs raise, and their end says nothing."""
 
 def next_log(patience: float | None) -> tuple[str, str, int, str, bool, list[str]] | None:

@@ -36,6 +36,8 @@ _driver_pid = 0
 _directory = ""
 # Whether the directory is a node's that was there before this session, and stays.
 _is_guest = False
+# The process whose session a forked child lost, until it begins its own; 0: there was none.
+_forked_from = 0
 # Threads may all use the API first; a signal handler may come in between.
 _lock = _thread.RLock()
 
@@ -71,7 +73,7 @@ def init(address: str | None = None, **options: Any) -> RayContext:
 
 
 def _init(arguments: Arguments) -> RayContext:
-    global number, _context, _printer, _driver_pid, _directory, _is_guest
+    global number, _context, _printer, _driver_pid, _directory, _is_guest, _forked_from
     from . import _session_dir
 
     if _native.is_running():
@@ -96,7 +98,7 @@ def _init(arguments: Arguments) -> RayContext:
             _start(arguments, directory)
         else:
             _connect(arguments, directory)
-        number += 1
+        number, _forked_from = number + 1, 0
         from ._log_printer import LogPrinter
 
         _printer = LogPrinter(arguments.log_to_driver)
@@ -151,8 +153,17 @@ def _entrypoint() -> str:
 def auto_init() -> None:
     """Called by the native module when the API is used without a session."""
     with _lock:
-        if not _native.is_running():
-            init()
+        if _native.is_running():
+            return
+        if _forked_from:
+            from .exceptions import RaySystemError
+
+            raise RaySystemError(
+                f"This process was forked from process {_forked_from}, and has no part in its "
+                "session: the API can be used there, not here. Let a task do what this process "
+                "does, or call init() here first, which gives it a session of its own."
+            )
+        init()
 
 
 def is_initialized() -> bool:
@@ -212,13 +223,14 @@ def _end(failure: str = "") -> None:
 
 
 def forget_in_children() -> None:
-    """Makes forked children of this process forget its session: they may have their own."""
+    """Makes forked children of this process forget its session: they may begin their own."""
     os.register_at_fork(after_in_child=_forget)
 
 
 def _forget() -> None:
-    global _context, _printer, _driver_pid, _directory, _lock
-    _native.after_fork_in_child()
+    global _context, _printer, _driver_pid, _directory, _lock, _forked_from
+    if _native.after_fork_in_child():
+        _forked_from = os.getppid()
     _context, _printer, _driver_pid, _directory = None, None, 0, ""
     _lock = _thread.RLock()
     futures = sys.modules.get("oxiray._futures")

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::refs::ObjectRef;
+use crate::refs::{self, ObjectRef};
 use crate::session::{self, Session, engine_error};
 use crate::values::{self, Source, Unread, is_type};
 
@@ -123,7 +123,7 @@ fn check_session(py: Python<'_>, session: &Arc<Session>, reference: &ObjectRef) 
     if Arc::ptr_eq(session, &reference.session) {
         return Ok(());
     }
-    Err(session::ended_error(py, &format!("ObjectRef({})", reference.id)))
+    Err(refs::not_current(py, reference))
 }
 
 /// The value of a reference, or the values of a list of them.
@@ -219,7 +219,7 @@ fn timed_out(py: Python<'_>, count: usize) -> PyErr {
 fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
     match session::existing() {
         Some(session) => check_session(py, &session, reference),
-        None => Err(session::ended_error(py, &format!("ObjectRef({})", reference.id))),
+        None => Err(refs::not_current(py, reference)),
     }
 }
 

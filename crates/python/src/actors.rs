@@ -120,7 +120,7 @@ impl ActorCall {
     ) -> PyResult<Bound<'py, PyAny>> {
         let Handle { session, actor, key } = &*self.handle;
         if !session.is_current() {
-            return Err(session::ended_error(py, &format!("Actor {actor}")));
+            return Err(session::not_current(py, session, &format!("Actor {actor}")));
         }
         let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
         let runtime = &session.runtime;
@@ -156,7 +156,7 @@ impl ActorRef {
     pub(crate) fn process(&self, py: Python<'_>, session: &Arc<Session>) -> PyResult<ProcessId> {
         let Handle { session: own, actor, .. } = &*self.0;
         if !Arc::ptr_eq(own, session) {
-            return Err(session::ended_error(py, &format!("Actor {actor}")));
+            return Err(session::not_current(py, own, &format!("Actor {actor}")));
         }
         let mut found = None;
         access::wait_for(py, session, None, |state| {
@@ -290,7 +290,7 @@ pub(crate) fn actor_names(py: Python<'_>, namespace: &str) -> PyResult<Vec<(Stri
 pub(crate) fn kill_actor(py: Python<'_>, actor: &ActorRef, no_restart: bool) -> PyResult<()> {
     let Handle { session, actor, .. } = &*actor.0;
     if !session.is_current() {
-        return Err(session::ended_error(py, &format!("Actor {actor}")));
+        return Err(session::not_current(py, session, &format!("Actor {actor}")));
     }
     let message = control::Actor { actor: actor.0.to_vec(), no_restart, ..Default::default() };
     session.runtime.lock().io.tell_node(to_node::Body::KillActor(message));

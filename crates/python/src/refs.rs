@@ -35,7 +35,7 @@ pub(crate) fn name_for_pickle(
     key: ObjectKey,
 ) -> PyResult<RefName> {
     if !session.is_ours() {
-        return Err(session::ended_error(py, "A reference inherited by a forked process"));
+        return Err(session::not_current(py, session, "A reference"));
     }
     let state = &mut *session.runtime.lock();
     state.owner.add_ref(key);
@@ -45,6 +45,11 @@ pub(crate) fn name_for_pickle(
         }
     });
     Ok(state.owner.name(key))
+}
+
+/// The error of using a reference of another session than the one that runs.
+pub(crate) fn not_current(py: Python<'_>, reference: &ObjectRef) -> PyErr {
+    session::not_current(py, &reference.session, &format!("ObjectRef({})", reference.id))
 }
 
 /// What `__reduce__` of a reference returns: who rebuilds it, from its id and owner.

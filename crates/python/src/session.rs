@@ -91,12 +91,18 @@ pub(crate) fn existing() -> Option<Arc<Session>> {
     CURRENT.read().clone()
 }
 
-/// The error of using something of a session that is over.
-pub(crate) fn ended_error(py: Python<'_>, what: &str) -> PyErr {
-    let message = format!(
-        "{what} belongs to a session that has been shut down; its values are gone. \
-         Call init() and submit the work again."
-    );
+/// The error of using something of a session that is over, or is another process's.
+pub(crate) fn not_current(py: Python<'_>, session: &Session, what: &str) -> PyErr {
+    let message = match session.is_ours() {
+        true => format!(
+            "{what} belongs to a session that has been shut down; its values are gone. \
+             Call init() and submit the work again."
+        ),
+        false => format!(
+            "{what} belongs to the process that this one was forked from, and only that one can \
+             use it: get the value there before the fork, or let a task do what the child does."
+        ),
+    };
     engine_error(py, 9, &message, &[])
 }
 
@@ -302,13 +308,16 @@ pub(crate) fn stop(py: Python<'_>, failure: &str) {
     }
 }
 
-/// In a forked child: the session was the parent's.
+/// In a forked child: the session was the parent's. Whether there was one.
 #[pyfunction]
-pub(crate) fn after_fork_in_child() {
+pub(crate) fn after_fork_in_child() -> bool {
     PID.store(std::process::id(), Ordering::Relaxed);
+    let inherited = CURRENT.write().take();
+    let there_was_one = inherited.is_some();
     // Forgotten, not dropped: its threads and its node service are the parent's.
-    std::mem::forget(CURRENT.write().take());
+    std::mem::forget(inherited);
     std::mem::forget(PRINTING.write().take());
+    there_was_one
 }
 
 /// Whether there is a session.

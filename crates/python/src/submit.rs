@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::call_site;
-use crate::refs::ObjectRef;
+use crate::refs::{self, ObjectRef};
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, is_type};
 
@@ -82,7 +82,7 @@ impl Arguments {
         if is_type::<ObjectRef>(py, value) {
             let reference = value.cast::<ObjectRef>()?.get();
             if !Arc::ptr_eq(&reference.session, &self.session) {
-                return Err(session::ended_error(py, &format!("ObjectRef({})", reference.id)));
+                return Err(refs::not_current(py, reference));
             }
             self.session.runtime.lock().owner.add_ref(reference.key);
             self.place(reference.key);
