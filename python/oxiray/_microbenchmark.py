@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import oxiray as ray
 
@@ -203,8 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     except _Unwritten as unwritten:
         if isinstance(unwritten.error, BrokenPipeError):  # whoever reads has enough
             return 0
-        why = unwritten.error.strerror
-        print(f"oxiray: {unwritten.what} cannot be written: {why}", file=sys.stderr)
+        _complain(f"oxiray: {unwritten.what} cannot be written: {unwritten.error.strerror}")
         return 1
 
 
@@ -219,18 +218,30 @@ def _say(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError as error:
-        # Python would try again at its end, and complain.
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        _turn_away(sys.stdout)
         raise _Unwritten("the output", error) from None
+
+
+def _complain(text: str) -> None:
+    """The exit code tells it, too, where standard error takes nothing."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _turn_away(sys.stderr)
+
+
+def _turn_away(stream: TextIO) -> None:
+    """What a stream did not take, Python would try again at its end, and fail."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _main(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     rows = [row for row in ROWS if options.k in row.name]
     if not rows:
-        print(f"oxiray: no row has {options.k!r} in its name:", file=sys.stderr)
-        print(*(f"  {row.name}" for row in ROWS), sep="\n", file=sys.stderr)
+        names = "".join(f"\n  {row.name}" for row in ROWS)
+        _complain(f"oxiray: no row has {options.k!r} in its name:{names}")
         return 2
     if options.json is None:
         _measure_and_print(rows, options)

@@ -17,14 +17,14 @@ PROGRAM = os.path.join(os.path.dirname(sys.executable), "oxiray")
 LINE = re.compile(r"(.+) per second (\d+\.\d\d) \+- (\d+\.\d\d)")
 
 
-def run(directory, *arguments, stdout=subprocess.PIPE):
+def run(directory, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE):
     driver = Driver(directory)
     result = subprocess.run(
         [PROGRAM, "microbenchmark", *arguments],
         env={**os.environ, "OXIRAY_TMPDIR": driver.base},
         cwd=directory,
         stdout=stdout,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         timeout=100,
     )
@@ -71,6 +71,10 @@ def test_an_output_that_takes_nothing(tmp_path):
         result = run(tmp_path, *quick, stdout=full)
     assert result.returncode == 1
     assert result.stderr == "oxiray: the output cannot be written: No space left on device\n"
+    with open("/dev/full", "w") as full:
+        result = run(tmp_path, *quick, stdout=full, stderr=full)
+        assert result.returncode == 1
+        assert run(tmp_path, "-k", "no such row", stderr=full).returncode == 2
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as closed:

@@ -1,9 +1,11 @@
 //! How commands end.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use oxiray_observe::Error;
+
+use crate::print::remark;
 
 /// The code of "nothing runs", apart from that of errors.
 pub(crate) const NOTHING_RUNS: u8 = 3;
@@ -57,7 +59,6 @@ pub(crate) fn end(result: Result<()>) -> ExitCode {
         Failure::NothingRuns(text) => (text, ExitCode::from(NOTHING_RUNS)),
         Failure::Other(text) => (text, ExitCode::FAILURE),
     };
-    // The code tells it, too, where nobody can be told.
-    let _ = writeln!(io::stderr(), "oxiray: {text}");
+    remark(&format!("oxiray: {text}"));
     code
 }

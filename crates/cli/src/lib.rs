@@ -5,8 +5,8 @@
 //! - [`status`], [`memory`], [`why`]: `oxiray status`, `oxiray memory`, `oxiray why`
 //! - [`print`], `table`, `words`, `exit`: how commands print and end
 
-// Commands print by `print`, which fails if that does.
-#![warn(clippy::print_stdout)]
+// Commands print by `print`: the macros panic where a stream takes nothing.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod commands;
 mod exit;

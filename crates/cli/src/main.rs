@@ -1,5 +1,8 @@
 //! The tool that people use: clusters to start and stop, what runs, and what waits.
 
+// As in the library.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use clap::{Parser, Subcommand};
 use oxiray_cli::commands::{dashboard, microbenchmark, start, stop, token};
 use oxiray_cli::state::{get, list, logs, stack, summary, timeline};

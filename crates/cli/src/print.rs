@@ -1,5 +1,5 @@
-//! The way of every command to standard output. What cannot be written there is a failure of the
-//! command, whichever it is.
+//! The way of every command to its streams. What standard output does not take is a failure of the
+//! command, whichever it is; what standard error does not take is not.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::process::ExitCode;
@@ -15,6 +15,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Unprinted)
+}
+
+/// Says something beside the output. The command goes on where nobody can be told.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Standard output for what is written in parts, of which there may be many. Who writes sees that

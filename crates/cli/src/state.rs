@@ -23,6 +23,7 @@ use oxiray_observe::find::{base, listens, sessions};
 use oxiray_observe::{Result, Session};
 
 use crate::commands::started;
+use crate::print::remark;
 
 /// Which session is meant.
 #[derive(Args, Clone, Debug, Default)]
@@ -57,7 +58,7 @@ impl Which {
             let others = others(&base(), &session);
             if others > 0 {
                 let name = session.dir().file_name().unwrap_or_default().to_string_lossy();
-                eprintln!("oxiray: this is {name}; --address shows {others} other(s)");
+                tell(&[format!("this is {name}; --address shows {others} other(s)")]);
             }
         }
         Ok(session)
@@ -83,5 +84,5 @@ fn others(base: &Path, session: &Session) -> usize {
 
 /// Says what is missing.
 pub(crate) fn tell(notes: &[String]) {
-    notes.iter().for_each(|note| eprintln!("oxiray: {note}"));
+    notes.iter().for_each(|note| remark(&format!("oxiray: {note}")));
 }

@@ -15,6 +15,7 @@ use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
+use crate::state::tell;
 use oxiray_sys::machine::show_bytes;
 
 /// Which to show.
@@ -45,7 +46,7 @@ fn show_all(options: &Options) -> Result<()> {
             }
             Err(error) => {
                 let known = trouble.replace(format!("{error}{}", remedy(&started)));
-                known.iter().for_each(|text| eprintln!("oxiray: {text}"));
+                tell(known.as_slice());
             }
         }
     }

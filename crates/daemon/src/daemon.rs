@@ -318,6 +318,8 @@ pub(crate) fn log_to(path: &Path) -> io::Result<()> {
     let level = std::env::var("OXIRAY_LOG").unwrap_or_default();
     let level = level.parse().unwrap_or(tracing::Level::INFO);
     let log = tracing_subscriber::fmt().with_writer(file).with_ansi(false).with_max_level(level);
+    // A full disk costs lines; complaining about that by a macro could cost the service.
+    let log = log.log_internal_errors(false);
     // Only tests set one before.
     let _ = log.try_init();
     Ok(())

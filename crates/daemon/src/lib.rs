@@ -20,6 +20,9 @@
 //!
 //! The control service of a cluster is [`control_service`], likewise around `oxiray_control`.
 
+// By `complain`: the macros panic where a stream takes nothing, and that would be everyone's end.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod activation;
 mod connection;
 pub mod control_service;
@@ -41,3 +44,10 @@ mod shell;
 mod task_notes;
 mod warmer;
 mod zygote;
+
+/// Says on standard error what went wrong. The log has it, too; a stream that takes nothing is no
+/// reason to end.
+pub fn complain(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "oxirayd: {text}");
+}

@@ -1,5 +1,8 @@
 //! The node service of one machine. Started by a driver, not by hand.
 
+// As in the library.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -63,7 +66,7 @@ fn main() -> std::process::ExitCode {
     match ended {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("oxirayd: {error}");
+            oxiray_daemon::complain(&error.to_string());
             std::process::ExitCode::FAILURE
         }
     }

@@ -121,7 +121,7 @@ impl Shell {
                 Heard::Back(welcome) => self.on_back(welcome),
                 Heard::Over(why) => {
                     tracing::error!(why, "this node is no member any more");
-                    eprintln!("oxirayd: this node ends: {why}");
+                    crate::complain(&format!("this node ends: {why}"));
                     self.io.last_words = format!("this machine is no longer in the cluster: {why}");
                     self.io.ending = Some(Ending::Excluded);
                 }

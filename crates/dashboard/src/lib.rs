@@ -63,7 +63,9 @@ pub struct Options {
 /// Serves the listening socket `fd` until nobody has looked for a while, or whoever started this
 /// is gone: then standard input ends.
 pub fn run(fd: i32, options: Options) -> io::Result<()> {
-    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).init();
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false);
+    // Where standard error takes nothing, complaining there about that would panic.
+    log.log_internal_errors(false).init();
     end_with_stdin()?;
     server::allow_many_connections();
     let listener = TcpListener::from(inherited_fd(fd)?);

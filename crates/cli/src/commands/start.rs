@@ -24,7 +24,7 @@ use crate::commands::process::{self, Process, launch, ready};
 use crate::commands::started::{self, Started};
 use crate::commands::{refuse, stop};
 use crate::exit::{Result, end};
-use crate::print::print;
+use crate::print::{print, remark};
 use oxiray_session::{make_private, tail, write_private};
 
 const DEFAULT_PORT: u16 = 6379;
@@ -187,13 +187,13 @@ fn start(options: &Options) -> Result<()> {
 
 fn warn(options: &Options) {
     if options.token.insecure {
-        eprintln!(
+        remark(
             "Warning: --insecure: nothing is encrypted, and whoever reaches the ports of this \
-             machine can run programs as you. Leave it out unless the network is yours alone."
+             machine can run programs as you. Leave it out unless the network is yours alone.",
         );
     }
     if !options.head && options.dashboard.is_asked_for() {
-        eprintln!("Note: the dashboard is on the head; what is said about it here has no effect.");
+        remark("Note: the dashboard is on the head; what is said about it here has no effect.");
     }
 }
 

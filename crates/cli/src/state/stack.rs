@@ -6,7 +6,7 @@ use clap::Args;
 use oxiray_observe::{Error, Filter, Query, Resource, py_spy};
 use serde_json::Value;
 
-use super::Which;
+use super::{Which, tell};
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
 
@@ -65,7 +65,7 @@ fn stacks(options: &Options) -> Result<()> {
         }
     }
     if options.pid.is_none() && !elsewhere.is_empty() {
-        eprintln!("oxiray: {} more run on other machines: ask there", elsewhere.len());
+        tell(&[format!("{} more run on other machines: ask there", elsewhere.len())]);
     }
     failure.map_or(Ok(()), |error| Err(error.into()))
 }
