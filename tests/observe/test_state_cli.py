@@ -53,6 +53,11 @@ def work(x):
 
 
 @ray.remote
+def fails():
+    return 1 / 0
+
+
+@ray.remote
 def gate_keeper(gate):
     gate.wait()
 
@@ -254,6 +259,46 @@ def test_an_output_that_takes_nothing(command):
             [PROGRAM, *command], stdout=closed, stderr=subprocess.PIPE, text=True, timeout=60
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+REMARKS = [
+    ["list", "tasks", "--limit=1"],
+    ["get", "task", "none"],
+    ["why", "none"],
+    ["status", "--address=1.2.3.4:5"],
+    ["stack", "--pid=1"],
+    ["start", "--address=127.0.0.1:1", "--insecure"],
+    ["token", "--nothing"],
+]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *REMARKS], ids=" ".join)
+def test_an_error_stream_that_takes_nothing(command):
+    wanted = subprocess.run([PROGRAM, *command], capture_output=True, timeout=60)
+    with open("/dev/full", "w") as full:
+        pipe = subprocess.PIPE
+        done = subprocess.run([PROGRAM, *command], stdout=pipe, stderr=full, timeout=60)
+        assert done.returncode == wanted.returncode >= 0
+        assert bool(done.stdout) == bool(wanted.stdout)
+        done = subprocess.run([PROGRAM, *command], stdout=full, stderr=full, timeout=60)
+        assert done.returncode in (1, wanted.returncode)
+
+
+def test_a_summary_shows_every_state_on_any_terminal(gate):
+    holder = work.options(name="a_function_with_a_rather_long_name", num_cpus=0)
+    ray.get(holder.remote(1))
+    with pytest.raises(ZeroDivisionError):
+        ray.get(fails.options(name="a_function_with_a_rather_long_name").remote())
+    waiting = holder.remote(gate_keeper.remote(gate))
+    wait_until(lambda: "PENDING_ARGS_AVAIL" in oxiray("summary", "tasks"))
+    whole = oxiray("summary", "tasks")
+    for columns in (80, 40):
+        written = at_terminal([PROGRAM, "summary", "tasks"], columns)
+        for state in ("PENDING_ARGS_AVAIL", "RUNNING", "FINISHED", "FAILED"):
+            assert state in written and state in whole, written
+        assert columns < 80 or max(len(line) for line in written.splitlines()) <= columns
+    gate.open()
+    ray.get(waiting)
 
 
 def test_a_table_fits_its_terminal(speaker):

@@ -160,7 +160,11 @@ fn table(rows: &[Held]) -> String {
         ]
     };
     let table = Table::new(columns, usize::MAX, terminal_width()).indented("  ");
-    table.text(rows.iter().map(line).collect())
+    let (mut text, no_room) = table.text(rows.iter().map(line).collect());
+    if !no_room.is_empty() {
+        text.push_str(&format!("  (the terminal is too narrow for {})\n", no_room.join(", ")));
+    }
+    text
 }
 
 /// Whom an object belongs to. Processes of other nodes are not asked.

@@ -63,15 +63,15 @@ impl Table {
         Ok(self.columns.split_off(shown).into_iter().map(|(title, _)| title).collect())
     }
 
-    /// All of it at once.
-    pub(crate) fn text(mut self, lines: Vec<Vec<String>>) -> String {
+    /// All of it at once, and the titles of columns for which there was no room.
+    pub(crate) fn text(mut self, lines: Vec<Vec<String>>) -> (String, Vec<String>) {
         let mut text = Vec::new();
         // Memory takes whatever is written.
         for line in lines {
             let _ = self.add(line, &mut text);
         }
-        let _ = self.finish(&mut text);
-        String::from_utf8_lossy(&text).into_owned()
+        let no_room = self.finish(&mut text).unwrap_or_default();
+        (String::from_utf8_lossy(&text).into_owned(), no_room)
     }
 
     fn begin(&mut self, out: &mut impl Write) -> io::Result<()> {
@@ -184,7 +184,7 @@ mod tests {
     fn a_wide_terminal_and_a_pipe_get_all() {
         let lines = || vec![line(&"ab".repeat(28), &"n".repeat(30))];
         for room in [None, Some(200)] {
-            let text = table(room).text(lines());
+            let (text, _) = table(room).text(lines());
             assert!(text.contains(&"ab".repeat(28)) && text.contains(&"n".repeat(30)), "{text}");
         }
     }
@@ -194,10 +194,10 @@ mod tests {
         let ids =
             [format!("0123456789{}", "a".repeat(30)), format!("0123456788{}", "b".repeat(30))];
         let lines = || ids.iter().map(|id| line(id, "a_name_of_some_length")).collect();
-        let text = table(Some(60)).text(lines());
+        let (text, _) = table(Some(60)).text(lines());
         assert!(text.contains("0123456789  a_name_of_some_length  123456"), "{text}");
         assert!(text.contains("0123456788  a_name"), "they are told apart: {text}");
-        let text = table(Some(30)).text(lines());
+        let (text, _) = table(Some(30)).text(lines());
         assert!(text.contains("0123456789  a_name_of…  123456"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
     }

@@ -29,6 +29,10 @@ pub(super) enum Format {
     Yaml,
 }
 
+/// Lines of a summary may have this many characters on any terminal, so that no state is hidden:
+/// room for the shortest names, a count below a trillion, and any state.
+const NARROWEST: usize = 61;
+
 /// Characters of a cell, unless all is wanted. Ids fit.
 const WIDEST: usize = 60;
 
@@ -155,7 +159,7 @@ pub(super) fn one(resource: Resource, row: &Value, format: Format) -> String {
 }
 
 /// A summary: a line for each name, with a column for each state that occurs, in the order in
-/// which things go through them.
+/// which things go through them. Where that is too wide, a line for each state of a name.
 pub(super) fn groups(
     resource: Resource,
     summary: &Value,
@@ -171,14 +175,30 @@ pub(super) fn groups(
     let count = |group: &Value, state: &str| group["states"][state].as_u64().unwrap_or(0);
     let occurs = |state: &&&str| groups.iter().any(|group| count(group, state) > 0);
     let states: Vec<&str> = resource.states().iter().filter(occurs).copied().collect();
+    let names = |group: &Value| ["name", "type"].map(|column| cell(column, &group[column]));
     let mut columns = vec![("NAME".to_owned(), Kind::Text), ("TYPE".to_owned(), Kind::Text)];
+    let mut narrow = columns.clone();
     columns.extend(states.iter().map(|state| (plain(state), Kind::Figure)));
     let line = |group: &Value| {
-        let names = ["name", "type"].map(|column| cell(column, &group[column]));
         let counts = states.iter().map(|state| count(group, state).to_string());
-        names.into_iter().chain(counts).collect()
+        names(group).into_iter().chain(counts).collect()
     };
-    let table = Table::new(columns, WIDEST, room).text(groups.iter().map(line).collect());
+    let (mut table, no_room) =
+        Table::new(columns, WIDEST, room).text(groups.iter().map(line).collect());
+    if !no_room.is_empty() {
+        narrow.extend([("COUNT".to_owned(), Kind::Figure), ("STATE".to_owned(), Kind::Figure)]);
+        let lines = |group: &Value| {
+            let counted = states.iter().map(|state| (count(group, state), *state));
+            let mut names = names(group);
+            let line = |(count, state): (u64, &str)| {
+                let [name, kind] = std::mem::take(&mut names);
+                vec![name, kind, count.to_string(), plain(state)]
+            };
+            counted.filter(|(count, _)| *count > 0).map(line).collect::<Vec<_>>()
+        };
+        let room = room.map(|room| room.max(NARROWEST));
+        (table, _) = Table::new(narrow, WIDEST, room).text(groups.iter().flat_map(lines).collect());
+    }
     format!("{table}{} in all\n", summary["total"])
 }
 
@@ -269,5 +289,29 @@ mod tests {
         let titles: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
         assert_eq!(titles, ["NAME", "TYPE", "PENDING_ARGS_AVAIL", "RUNNING", "FAILED"]);
         assert!(text.ends_with("6 in all\n"));
+    }
+
+    #[test]
+    fn a_summary_hides_no_state_however_narrow_the_terminal_is() {
+        let states = Resource::Tasks.states();
+        let counts: serde_json::Map<String, Value> = states
+            .iter()
+            .enumerate()
+            .map(|(at, state)| (state.to_string(), json!(at + 1)))
+            .collect();
+        let name = "a_function_with_a_rather_long_name";
+        let summary = json!({ "total": 0, "rows": [
+            { "name": name, "type": "ACTOR_CREATION_TASK", "states": counts },
+            { "name": "g", "type": "NORMAL_TASK", "states": { "FAILED": 123456789 } },
+        ] });
+        for room in [10, 60, 80, 120, 1000] {
+            let text = groups(Resource::Tasks, &summary, Format::Table, Some(room));
+            for state in states {
+                assert!(text.contains(state), "{state} in {room}: {text}");
+            }
+            assert!(text.contains("123456789"), "{text}");
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= room.max(NARROWEST), "{room}: {text}");
+        }
     }
 }
