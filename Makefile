@@ -165,7 +165,7 @@ $(STAMP)/alias: $(STAMP)/venv $(ALIAS)
 
 $(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
 	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm pyyaml \
-	    nbclient ipykernel schemathesis py-spy "viztracer>=1.1,<1.2"
+	    joblib nbclient ipykernel schemathesis py-spy "viztracer>=1.1,<1.2"
 	@touch $@
 
 $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
