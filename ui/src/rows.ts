@@ -6,7 +6,8 @@ export type TaskState =
   | "SUBMITTED_TO_WORKER"
   | "RUNNING"
   | "FINISHED"
-  | "FAILED";
+  | "FAILED"
+  | "UNKNOWN";
 
 /** Counts by state; states that nothing is in may be absent. */
 export type Counts = Partial<Record<string, number>>;

@@ -25,7 +25,7 @@ export function sampleOf(cluster: Cluster, now: number): Sample {
   const alive = cluster.nodes.filter((node) => node.state === "ALIVE");
   return {
     time: now / 1000,
-    ended: tasks.done + tasks.failed,
+    ended: tasks.done + tasks.failed + tasks.unknown,
     running: tasks.running,
     pending: tasks.pending,
     failed: tasks.failed,

@@ -22,17 +22,21 @@ pub enum State {
     Finished,
     /// Failed for good.
     Failed,
+    /// Ended in a way that nobody knows any more: who knew it is gone, and so is its record. Not
+    /// a word of Ray's state API, whose nearest is `NIL`.
+    Unknown,
 }
 
 impl State {
     /// All of them, in order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::PendingArguments,
         Self::PendingNode,
         Self::Submitted,
         Self::Running,
         Self::Finished,
         Self::Failed,
+        Self::Unknown,
     ];
 
     /// Its name in Ray.
@@ -44,12 +48,13 @@ impl State {
             Self::Running => "RUNNING",
             Self::Finished => "FINISHED",
             Self::Failed => "FAILED",
+            Self::Unknown => "UNKNOWN",
         }
     }
 
     /// Whether nothing more happens to it.
     pub fn is_end(self) -> bool {
-        matches!(self, Self::Finished | Self::Failed)
+        matches!(self, Self::Finished | Self::Failed | Self::Unknown)
     }
 }
 
@@ -109,6 +114,14 @@ pub(crate) struct Failed {
     pub(crate) exception: u32,
     pub(crate) process: u32,
     pub(crate) text: u32,
+}
+
+/// What became of an attempt whose owner or worker ended before anybody recorded its end.
+enum Loss {
+    /// Nothing came of it, since then, for this reason.
+    Failed(u64, FailureCode),
+    /// It may have returned, raised, or come to nothing: whoever knew is gone.
+    Unknown,
 }
 
 /// Why an attempt failed.
@@ -257,11 +270,15 @@ impl<'a> Attempt<'a> {
             Some(Outcome::Done) => State::Finished,
             Some(Outcome::Raised) => State::Failed,
             None if self.is_answered() => State::Finished,
-            None if !self.is_newest || self.abandoned().is_some() => State::Failed,
-            None if self.runs() => State::Running,
-            None if tried.sent > 0 || tried.start > 0 => State::Submitted,
-            None if tried.ready > 0 => State::PendingNode,
-            None => State::PendingArguments,
+            None if !self.is_newest => State::Failed,
+            None => match self.loss() {
+                Some(Loss::Failed(..)) => State::Failed,
+                Some(Loss::Unknown) => State::Unknown,
+                None if self.runs() => State::Running,
+                None if tried.sent > 0 || tried.start > 0 => State::Submitted,
+                None if tried.ready > 0 => State::PendingNode,
+                None => State::PendingArguments,
+            },
         }
     }
 
@@ -284,18 +301,30 @@ impl<'a> Attempt<'a> {
         self.is_newest && tried.sent > 0 && worker.is_unread && outlived
     }
 
-    /// When the process that ran it, or its owner, ended before it did, and which of the two:
-    /// then nothing comes of it.
-    fn abandoned(&self) -> Option<(u64, FailureCode)> {
+    /// What its owner's or its worker's end means for an attempt of which nothing says how it ended.
+    fn loss(&self) -> Option<Loss> {
         if self.tried.outcome.is_some() || self.is_answered() {
             return None;
         }
-        let owner = self.owner().and_then(|owner| owner.ended_ns);
-        // One that was sent and not begun is sent to another.
-        let begun = self.worker().filter(|_| self.tried.start > 0);
-        let worker = begun.and_then(|worker| worker.ended_ns);
-        let owner = owner.map(|time| (time, FailureCode::OwnerDied));
-        owner.or_else(|| worker.map(|time| (time, FailureCode::WorkerCrashed)))
+        // One that was sent and not begun is sent to another, while its owner lives.
+        let begun = self.tried.start > 0;
+        let worker = self.worker();
+        let worker_is_unread = worker.is_some_and(|worker| worker.is_unread);
+        let worker_ended = worker.filter(|_| begun).and_then(|worker| worker.ended_ns);
+        let Some(owner) = self.owner() else {
+            // Its owner's records went before they were read.
+            let crashed = |time| Loss::Failed(time, FailureCode::WorkerCrashed);
+            return worker_ended
+                .map(|time| if worker_is_unread { Loss::Unknown } else { crashed(time) });
+        };
+        let Some(owner_ended) = owner.ended_ns else {
+            return worker_ended.map(|time| Loss::Failed(time, FailureCode::WorkerCrashed));
+        };
+        // A worker that can be read would say that it ran to its end. Who cannot be read may have
+        // run it; an owner who cannot may have sent it anywhere since.
+        let is_unknown = worker_is_unread || (owner.is_unread && !begun);
+        let failed = Loss::Failed(owner_ended, FailureCode::OwnerDied);
+        Some(if is_unknown { Loss::Unknown } else { failed })
     }
 
     fn runs(&self) -> bool {
@@ -347,7 +376,7 @@ impl<'a> Attempt<'a> {
     pub fn failure(&self) -> Option<Failure<'a>> {
         let at = self.tried.failure.wrapping_sub(1);
         let Some(failed) = self.history.failures.get(at as usize) else {
-            let (time_ns, code) = self.abandoned()?;
+            let Some(Loss::Failed(time_ns, code)) = self.loss() else { return None };
             return Some(Failure { time_ns, code: code as u8, exception: None, text: None });
         };
         let process = self.history.processes.get(failed.process as usize)?;

@@ -236,6 +236,7 @@ const OF_TASKS: Values = &[
             "RUNNING",
             "FINISHED",
             "FAILED",
+            "UNKNOWN",
         ],
     ),
     ("type", &["NORMAL_TASK", "ACTOR_CREATION_TASK", "ACTOR_TASK"]),

@@ -141,10 +141,12 @@ impl Session {
         let failed = self.of(ids, |task| task.state() == State::Failed).len();
         let mut sentences = Vec::new();
         if ids.len() > 1 {
-            let finished = ids.len() - failed;
+            let unknown = self.of(ids, |task| task.state() == State::Unknown).len();
+            let finished = ids.len() - failed - unknown;
+            let unknown = if unknown > 0 { format!(", {unknown} UNKNOWN") } else { String::new() };
             sentences.push(format!(
-                "All {} tasks called {about} are done: {finished} FINISHED, {failed} FAILED. Of \
-                 the newest:",
+                "All {} tasks called {about} are done: {finished} FINISHED, {failed} FAILED{unknown}. \
+                 Of the newest:",
                 ids.len()
             ));
         }
@@ -153,6 +155,12 @@ impl Session {
         };
         let (called, newest) = (format!("{} ({})", task.name(), task.id()), task.newest());
         let place = place(&newest, nodes);
+        if newest.state() == State::Unknown {
+            sentences.push(format!(
+                "How {called} ended is UNKNOWN: whoever knew it is gone, and so is what they recorded."
+            ));
+            return sentences;
+        }
         let failure = newest.failure().filter(|_| newest.state() == State::Failed);
         let Some(failure) = failure else {
             sentences.push(format!("{called} has FINISHED: it ran in {place}."));

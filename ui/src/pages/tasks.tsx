@@ -69,7 +69,7 @@ export function TasksPage({ route }: { route: Route }) {
 }
 
 function chips(all: Progress): Chip[] {
-  const ended = ["RUNNING", "FINISHED", "FAILED"];
+  const ended = ["RUNNING", "FINISHED", "FAILED", "UNKNOWN"];
   return [
     {
       label: "Waiting",
@@ -93,7 +93,13 @@ function chips(all: Progress): Chip[] {
       count: all.failed,
       tone: "failed",
     },
+    ...(all.unknown > 0 ? [unknown(all.unknown)] : []),
   ];
+}
+
+/** Rare: a node took with it how they ended. */
+function unknown(count: number): Chip {
+  return { label: "Unknown", value: "unknown", filters: ["state=UNKNOWN"], count, tone: "unknown" };
 }
 
 /** So many names are shown at first: a program rarely has more that matter. */

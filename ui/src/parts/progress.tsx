@@ -2,7 +2,13 @@
 import { count, plural } from "../format";
 import { STAGES, type Progress } from "../progress";
 
-const WORDS = { done: "done", running: "running", failed: "failed", pending: "waiting" };
+const WORDS = {
+  done: "done",
+  running: "running",
+  failed: "failed",
+  unknown: "unknown",
+  pending: "waiting",
+};
 
 export function ProgressBar({ progress, label }: { progress: Progress; label: string }) {
   const present = STAGES.filter((stage) => progress[stage] > 0);
@@ -25,7 +31,7 @@ export function ProgressBar({ progress, label }: { progress: Progress; label: st
 export function Legend({ progress }: { progress: Progress }) {
   return (
     <ul class="legend">
-      {STAGES.map((stage) => (
+      {STAGES.filter((stage) => stage !== "unknown" || progress[stage] > 0).map((stage) => (
         <li key={stage}>
           <span class={`dot tone-${stage}`} />
           {count(progress[stage])} {WORDS[stage]}

@@ -37,7 +37,7 @@ fn what_was_sent_to_a_node_that_left_ended_as_its_owner_says() {
 }
 
 #[test]
-fn what_its_owner_did_not_live_to_see_has_failed() {
+fn of_what_its_owner_did_not_live_to_see_nobody_knows_the_end() {
     let session = Session::new();
     let mut driver = session.log(DRIVER, Role::Driver);
     let mut node = session.log(0, Role::Node);
@@ -46,10 +46,44 @@ fn what_its_owner_did_not_live_to_see_has_failed() {
     node.ended(ProcessId::new(0, DRIVER));
     let history = history_after_loss(&session);
     let found = history.get(task(1)).unwrap();
-    assert_eq!(found.state(), State::Failed);
-    let failure = found.newest().failure().unwrap();
-    assert_eq!(failure.error_type(), "OWNER_DIED");
+    assert_eq!(found.state(), State::Unknown);
+    assert!(found.state().is_end() && found.newest().failure().is_none());
+    assert_eq!(found.newest().end_ns(), None);
+    assert_eq!(history.summary()[0].states[State::Unknown as usize], 1);
+}
+
+#[test]
+fn what_an_owner_that_ended_here_never_sent_has_failed() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    let mut node = session.log(0, Role::Node);
+    driver.submitted(task(1), TaskKind::Function, &name("f"), false, [].into_iter());
+    node.ended(ProcessId::new(0, DRIVER));
+    let history = history_after_loss(&session);
+    let failure = history.get(task(1)).unwrap().newest().failure().unwrap();
+    assert_eq!((failure.code, failure.error_type()), (3, "OWNER_DIED"));
     assert!(failure.time_ns > 0);
+}
+
+#[test]
+fn what_an_owner_that_was_lost_with_its_node_left_open_is_unknown_unless_it_was_begun_here() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    let mut worker = session.log(2, Role::Worker);
+    for counter in 1..=3 {
+        driver.submitted(task(counter), TaskKind::Function, &name("f"), false, [].into_iter());
+    }
+    driver.sent(task(2), 0, ProcessId::new(0, 2));
+    driver.sent(task(3), 0, ProcessId::new(0, 2));
+    worker.begin(task(3), 0, 1000);
+    let mut lost = session.history();
+    lost.node_left(0, LEFT_NS);
+    // Both are of one node here: the worker alone is known to the end.
+    let worker = lost.process_index[&ProcessId::new(0, 2)] as usize;
+    lost.processes[worker].is_unread = false;
+    let state = |counter| lost.get(task(counter)).unwrap().state();
+    assert_eq!([1, 2].map(state), [State::Unknown; 2]);
+    assert_eq!(state(3), State::Failed, "its worker would have said that it ended");
 }
 
 #[test]

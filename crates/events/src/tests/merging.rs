@@ -120,7 +120,7 @@ fn a_summary_counts_by_name() {
     worker.submitted(task(50), TaskKind::Function, &f, true, [].into_iter());
     let history = session.history();
     let rows: Vec<_> = history.summary().iter().map(|row| (row.name, row.states)).collect();
-    assert_eq!(rows, [("f", [1, 0, 0, 0, 7, 0]), ("g", [0, 0, 0, 0, 3, 0])]);
+    assert_eq!(rows, [("f", [1, 0, 0, 0, 7, 0, 0]), ("g", [0, 0, 0, 0, 3, 0, 0])]);
 }
 
 /// Fails once, at the read whose turn it is.
