@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LOCAL_IP = "127.0.0.1"
+_IGNORE_UNHANDLED = ("RAY_IGNORE_UNHANDLED_ERRORS", "OXIRAY_IGNORE_UNHANDLED_ERRORS")
 
 
 class ActorExit(BaseException):
@@ -56,6 +57,14 @@ def _describe(error: BaseException, name: str) -> tuple[bytes, str, str]:
 def rebuild(data: bytes) -> BaseException:
     """The exception to raise in the getter."""
     return _task_error(data).as_instanceof_cause()
+
+
+def unhandled(code: int, message: str, data: bytes) -> str | None:
+    """What is said of a task's error that went with its last reference and that nobody has got."""
+    if any(os.environ.get(name) == "1" for name in _IGNORE_UNHANDLED):
+        return None
+    text = _task_error(data).traceback_str if code == 0 else message
+    return f"Unhandled error (suppress with {_IGNORE_UNHANDLED[0]}=1): {text}"
 
 
 def engine_error(code: int, message: str, data: bytes) -> BaseException:

@@ -42,6 +42,12 @@ def join_job(sys_path: list[str]) -> None:
     sys.path[:] = list(dict.fromkeys([*sys_path, *sys.path]))
 
 
+def tell(text: str) -> None:
+    """Says something of the engine's own where this worker prints."""
+    if sys.stderr is not None:
+        print(f"(oxiray) {text}", file=sys.stderr, flush=True)
+
+
 def find_method(instance: object, name: str) -> Callable[..., Any]:
     """The method `name` of an actor's instance; every actor has two of our own."""
     if name == "__ray_ready__":

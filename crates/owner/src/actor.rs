@@ -346,9 +346,6 @@ fn end_failure(end: &ActorEnd) -> Content {
     } else {
         FailureCode::ActorCreation
     };
-    Content::Failed(std::sync::Arc::new(crate::object::Failure {
-        code,
-        message: end.reason.clone(),
-        data: end.creation_error.clone(),
-    }))
+    let failure = crate::object::Failure::new(code, &*end.reason, end.creation_error.clone());
+    Content::Failed(std::sync::Arc::new(failure))
 }

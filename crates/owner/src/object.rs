@@ -6,7 +6,7 @@
 //! they hold the bytes, in the store, whatever becomes of the object.) Other processes that
 //! hold it are `borrowers`. It goes when both are gone (O-3).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use oxiray_ids::{ObjectId, Origin, ProcessId};
 use oxiray_wire::frame::{Body, FailureCode, Frame, RefName, Value};
@@ -37,6 +37,28 @@ pub struct Failure {
     pub message: String,
     /// A serialised exception, where there is one.
     pub data: Vec<u8>,
+    /// Set once somebody has looked at it, or was told that nobody did. All objects that failed
+    /// for one reason share one failure: the returns of a task, and of those that took them.
+    seen: OnceLock<()>,
+}
+
+impl Failure {
+    /// One that nobody has looked at yet.
+    pub fn new(code: FailureCode, message: impl Into<String>, data: Vec<u8>) -> Self {
+        Self { code, message: message.into(), data, seen: OnceLock::new() }
+    }
+
+    /// Somebody knows of it from now on; whether nobody did before.
+    pub fn see(&self) -> bool {
+        self.seen.set(()).is_ok()
+    }
+
+    /// Whether it is an error of the task itself. What happened to its actor, its owner or its
+    /// session is heard of elsewhere, and who cancels a task knows.
+    fn is_of_task(&self) -> bool {
+        use FailureCode::{OutOfMemory, TaskError, WorkerCrashed};
+        matches!(self.code, TaskError | WorkerCrashed | OutOfMemory)
+    }
 }
 
 /// What an object turned out to be.
@@ -61,11 +83,9 @@ impl Content {
         match *body {
             Body::Inline(bytes) => Content::Inline(SmallBytes::from_slice(bytes)),
             Body::Stored { origin, len } => Content::Stored { origin, len },
-            Body::Failed { code, message, data } => Content::Failed(Arc::new(Failure {
-                code,
-                message: message.into(),
-                data: data.into(),
-            })),
+            Body::Failed { code, message, data } => {
+                Content::Failed(Arc::new(Failure::new(code, message, data.into())))
+            }
         }
     }
 
@@ -80,9 +100,14 @@ impl Content {
         }
     }
 
+    /// The same for another task, which is to be looked at on its own.
+    pub(crate) fn anew(&self) -> Self {
+        Self::from_body(&self.as_body())
+    }
+
     /// A failure without an exception of its own.
     pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
-        Content::Failed(Arc::new(Failure { code, message: message.into(), data: Vec::new() }))
+        Content::Failed(Arc::new(Failure::new(code, message, Vec::new())))
     }
 }
 
@@ -291,7 +316,11 @@ impl Owner {
     pub(crate) fn send_value(&mut self, peer: ProcessId, key: ObjectKey, out: &mut impl Outbox) {
         let contained = self.names_of_contained(key);
         let object = &self.objects[key.index()];
-        let body = object.content.as_ref().expect("sent when complete").as_body();
+        let content = object.content.as_ref().expect("sent when complete");
+        if let Content::Failed(failure) = content {
+            failure.see();
+        }
+        let body = content.as_body();
         out.send(peer, &Frame::Object(object.id, Value { body, contained }));
     }
 
@@ -330,11 +359,18 @@ impl Owner {
                     out.send(owner, &Frame::Release(object.id));
                 }
                 Some(_) => {}
-                None => {
-                    if let Some(Content::Stored { origin, .. }) = object.content {
-                        out.free_stored(origin);
+                None => match object.content {
+                    Some(Content::Stored { origin, .. }) => out.free_stored(origin),
+                    // Its last holder tells of an error that others hold as well.
+                    Some(Content::Failed(failure))
+                        if failure.is_of_task()
+                            && Arc::strong_count(&failure) == 1
+                            && failure.see() =>
+                    {
+                        out.unhandled(failure);
                     }
-                }
+                    _ => {}
+                },
             }
             if object.id.index() == 0 {
                 self.on_handle_gone(object.id.task().actor(), object.owner.is_none(), out);

@@ -1,6 +1,7 @@
 //! The state that objects, tasks, leases and actors share.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
@@ -12,7 +13,7 @@ use crate::actor::Actor;
 use crate::change::{Attempt, Change};
 use crate::lease::{Duration, Lease, Shape};
 use crate::lineage::Lineage;
-use crate::object::{Object, ObjectKey};
+use crate::object::{Failure, Object, ObjectKey};
 use crate::task::{Place, Task, TaskKey};
 
 /// What the owner wants done. Calls are made in the order in which they must take effect.
@@ -39,6 +40,8 @@ pub trait Outbox {
     fn task_changed(&mut self, attempt: Attempt, change: Change<'_>);
     /// A watched object is complete.
     fn object_ready(&mut self, key: ObjectKey);
+    /// An error of a task of ours went with its last reference, and nobody has looked at it.
+    fn unhandled(&mut self, failure: Arc<Failure>);
     /// Asks the control service to make an actor.
     fn create_actor(&mut self, actor: ActorId, constructor: frame::Task<'_>);
     /// Asks the control service to end an actor, for this reason.

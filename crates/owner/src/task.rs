@@ -325,7 +325,7 @@ impl Owner {
             }
         } else {
             self.note_failed(key, failure, out);
-            self.finish(key, vec![failure.clone()], Vec::new(), out);
+            self.finish(key, vec![failure.anew()], Vec::new(), out);
         }
     }
 
@@ -370,7 +370,11 @@ impl Owner {
                 }
             }
             self.complete(object, content, out);
-            self.drop_ref(object, out);
+        }
+        // Not one by one: whether anybody needs a failure shows when all that share it have it.
+        drop(shared);
+        for object in &returns {
+            self.drop_ref(*object, out);
         }
         for key in contained.into_iter().flatten() {
             self.drop_ref(key, out);

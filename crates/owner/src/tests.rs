@@ -8,6 +8,7 @@
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories
 //! - `borrowing`, `scheduling`: histories that once went wrong
+//! - `unseen`: errors that nobody looks at
 
 mod borrowing;
 mod end;
@@ -15,6 +16,7 @@ mod net;
 mod node;
 mod random;
 mod scheduling;
+mod unseen;
 mod user;
 mod work;
 mod world;

@@ -111,6 +111,7 @@ fn value_of<'py>(
 
 /// The exception of an object that has no value.
 fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
+    failure.see();
     if failure.code as u8 == 0 {
         let errors = py.import("oxiray._errors");
         let error = errors.and_then(|e| e.call_method1("rebuild", (failure.data.as_slice(),)));
@@ -188,10 +189,13 @@ pub(crate) fn get<'py>(
         // look for one only if there was one since the last look.
         if state.owner.failures() != failures {
             failures = state.owner.failures();
-            failed = keys.iter().find_map(|key| match state.owner.content(*key) {
-                Some(failure @ Content::Failed(_)) => Some(failure.clone()),
-                _ => None,
-            });
+            // The first is raised; who gets it knows that others may have failed, too.
+            for content in keys.iter().filter_map(|key| state.owner.content(*key)) {
+                if let Content::Failed(failure) = content {
+                    failure.see();
+                    failed.get_or_insert_with(|| content.clone());
+                }
+            }
         }
         failed.is_some() || contents.len() == keys.len()
     };

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::inspect::RUNNING;
-use crate::printed::{end_output, end_printed};
+use crate::printed::{end_output, end_printed, unhandled_text};
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, Source, Unread};
 
@@ -65,8 +65,7 @@ struct Described {
 }
 
 fn failed(data: Vec<u8>) -> Content {
-    let (code, message) = (FailureCode::TaskError, String::new());
-    Content::Failed(Arc::new(Failure { code, message, data }))
+    Content::Failed(Arc::new(Failure::new(FailureCode::TaskError, String::new(), data)))
 }
 
 /// What to do after a task.
@@ -130,6 +129,12 @@ impl Worker {
                 }
                 Ok(Work::Collect) => {
                     let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
+                    Next::Go
+                }
+                Ok(Work::Tell(failure)) => {
+                    if let Some(text) = unhandled_text(py, &failure) {
+                        let _ = self.hooks.bind(py).call_method1("tell", (text,));
+                    }
                     Next::Go
                 }
                 Ok(Work::Exit(reason)) => Next::Exit(reason),

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use oxiray_wire::cluster::{Kv, KvVerb, NodeInfo};
 use oxiray_wire::control::{Amount, UNIT};
-use oxiray_worker::NextLog;
+use oxiray_worker::{LogItem, NextLog};
 use parking_lot::RwLock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::printed::unhandled_text;
 use crate::session::{self, engine_error};
 use crate::values::raises_signal;
 
@@ -59,8 +60,14 @@ pub(crate) fn next_log(py: Python<'_>, patience: Option<f64>) -> Option<LogTuple
             return None;
         }
     };
-    let kind = if item.is_warning { "warning" } else { "log" };
-    Some((kind, item.name, item.pid, item.host, item.is_error, item.lines))
+    let text = match item {
+        LogItem::Printed { name, pid, host, is_error, lines } => {
+            return Some(("log", name, pid, host, is_error, lines));
+        }
+        LogItem::Warning(text) => Some(text),
+        LogItem::Unhandled(failure) => unhandled_text(py, &failure),
+    };
+    Some(("warning", String::new(), 0, String::new(), true, text.into_iter().collect()))
 }
 
 /// The cluster as it is now.

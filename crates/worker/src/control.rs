@@ -109,8 +109,7 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
         Body::ReportObjects(query) => return runtime.report_objects(query.request),
         Body::ClusterView(view) => return runtime.replies.add_view(view),
         Body::Log(log) => {
-            return runtime.logs.push(LogItem {
-                is_warning: false,
+            return runtime.logs.push(LogItem::Printed {
                 name: log.name,
                 pid: log.pid,
                 host: log.host,
@@ -119,14 +118,7 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
             });
         }
         Body::Warning(warning) => {
-            return runtime.logs.push(LogItem {
-                is_warning: true,
-                name: String::new(),
-                pid: 0,
-                host: String::new(),
-                is_error: true,
-                lines: vec![warning.text],
-            });
+            return runtime.logs.push(LogItem::Warning(warning.text));
         }
         body => {
             let state = &mut *runtime.lock();

@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 
 use oxiray_events::{EventLog, Ran};
 use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
-use oxiray_owner::{ObjectKey, Outbox};
+use oxiray_owner::{Failure, ObjectKey, Outbox};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb};
 use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
@@ -35,6 +35,8 @@ pub enum Work {
     StartActor(StartActor),
     /// Work for a job: its modules are found in these places.
     JoinJob(JobConfig),
+    /// Say that a task of ours failed, and that nobody has looked at its error.
+    Tell(Arc<Failure>),
     /// Collect garbage: it may be all that keeps this process.
     Collect,
     /// Exit, for this reason.
@@ -419,6 +421,9 @@ fn next_work(state: &mut State) -> Option<Work> {
     }
     if let Some(start) = state.executor.start.take() {
         return Some(Work::StartActor(start));
+    }
+    if let Some(failure) = state.io.logs.take_unhandled() {
+        return Some(Work::Tell(failure));
     }
     if let Some(reason) = &state.executor.retired {
         let needed = state.owner.counts() != (0, 0) || !state.owner.owes_nothing();

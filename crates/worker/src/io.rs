@@ -13,12 +13,13 @@ use hashbrown::{HashMap, HashSet};
 use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
 use oxiray_events::EventLog;
 use oxiray_ids::{ActorId, Origin, ProcessId};
-use oxiray_owner::{Attempt, Change, ObjectKey, Outbox};
+use oxiray_owner::{Attempt, Change, Failure, ObjectKey, Outbox};
 use oxiray_sys::{cpu, packet};
 use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
 use oxiray_wire::frame::{self, Frame, LAST_PIECE, PIECE};
 use prost::Message;
 
+use crate::logs::{LogItem, Logs};
 use crate::store::Store;
 
 const PIECE_BYTES: usize = 64 * 1024;
@@ -102,6 +103,8 @@ pub struct Io {
     pub(crate) named: HashSet<ActorId, RandomState>,
     /// What happens to tasks here.
     pub events: EventLog,
+    /// Where errors go that nobody has looked at.
+    pub(crate) logs: Arc<Logs>,
 }
 
 impl Io {
@@ -135,6 +138,7 @@ impl Io {
             constructors: HashMap::default(),
             placements: HashMap::default(),
             named: HashSet::default(),
+            logs: Arc::default(),
         }
     }
 
@@ -433,6 +437,10 @@ impl Outbox for Io {
                 self.events.failed(task, number, code as u8, message);
             }
         }
+    }
+
+    fn unhandled(&mut self, failure: Arc<Failure>) {
+        self.logs.push(LogItem::Unhandled(failure));
     }
 
     fn object_ready(&mut self, key: ObjectKey) {

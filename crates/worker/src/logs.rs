@@ -1,25 +1,32 @@
 //! Lines on their way to the driver's terminal.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use oxiray_owner::Failure;
 use parking_lot::{Condvar, Mutex};
 
 /// Something for the driver's terminal.
 #[derive(Clone, Debug)]
-pub struct LogItem {
-    /// A sentence of the engine rather than what a worker printed.
-    pub is_warning: bool,
-    /// Who printed.
-    pub name: String,
-    /// Its process id.
-    pub pid: u32,
-    /// Its machine, if it is another.
-    pub host: String,
-    /// To standard error.
-    pub is_error: bool,
-    /// Without line ends.
-    pub lines: Vec<String>,
+pub enum LogItem {
+    /// What a worker printed.
+    Printed {
+        /// Who printed.
+        name: String,
+        /// Its process id.
+        pid: u32,
+        /// Its machine, if it is another.
+        host: String,
+        /// To standard error.
+        is_error: bool,
+        /// Without line ends.
+        lines: Vec<String>,
+    },
+    /// A sentence of the engine.
+    Warning(String),
+    /// The error of a task that nobody has looked at, and nobody can any more.
+    Unhandled(Arc<Failure>),
 }
 
 /// What waiting for an item came to.
@@ -53,20 +60,39 @@ const MOST_WAITING: usize = 16 << 20;
 
 impl LogItem {
     fn bytes(&self) -> usize {
-        self.lines.iter().map(|line| line.len() + 1).sum()
+        match self {
+            Self::Printed { lines, .. } => lines.iter().map(|line| line.len() + 1).sum(),
+            Self::Warning(text) => text.len(),
+            Self::Unhandled(failure) => failure.message.len() + failure.data.len(),
+        }
+    }
+
+    fn lines(&self) -> usize {
+        if let Self::Printed { lines, .. } = self { lines.len() } else { 1 }
     }
 }
 
 impl Logs {
     pub(crate) fn push(&self, item: LogItem) {
         let mut queue = self.queue.lock();
+        if queue.closed {
+            return;
+        }
         if queue.bytes > MOST_WAITING {
-            queue.dropped += item.lines.len();
+            queue.dropped += item.lines();
             return;
         }
         queue.bytes += item.bytes();
         queue.items.push_back(item);
         self.changed.notify_one();
+    }
+
+    /// The next error that nobody has looked at, in a process whose log has nothing else.
+    pub(crate) fn take_unhandled(&self) -> Option<Arc<Failure>> {
+        let mut queue = self.queue.lock();
+        let item = queue.items.pop_front()?;
+        queue.bytes -= item.bytes();
+        if let LogItem::Unhandled(failure) = item { Some(failure) } else { None }
     }
 
     /// No more will come.
@@ -86,17 +112,10 @@ impl Logs {
             }
             if queue.dropped > 0 {
                 let dropped = std::mem::take(&mut queue.dropped);
-                return NextLog::Item(LogItem {
-                    is_warning: true,
-                    name: String::new(),
-                    pid: 0,
-                    host: String::new(),
-                    is_error: true,
-                    lines: vec![format!(
-                        "{dropped} lines that workers printed were not shown: this terminal did \
-                         not keep up. They are in the session's log files."
-                    )],
-                });
+                return NextLog::Item(LogItem::Warning(format!(
+                    "{dropped} lines that workers printed were not shown: this terminal did not \
+                     keep up. They are in the session's log files."
+                )));
             }
             if queue.closed {
                 return NextLog::Closed;
@@ -117,14 +136,8 @@ mod tests {
     use super::*;
 
     fn item(line: &str) -> LogItem {
-        LogItem {
-            is_warning: false,
-            name: String::new(),
-            pid: 1,
-            host: String::new(),
-            is_error: false,
-            lines: vec![line.into()],
-        }
+        let (name, host, lines) = (String::new(), String::new(), vec![line.into()]);
+        LogItem::Printed { name, pid: 1, host, is_error: false, lines }
     }
 
     #[test]
@@ -133,8 +146,10 @@ mod tests {
         assert!(matches!(logs.next(Some(Duration::ZERO)), NextLog::Nothing));
         logs.push(item("a"));
         logs.close();
-        let NextLog::Item(found) = logs.next(None) else { panic!("there is one") };
-        assert_eq!(found.lines, ["a"]);
+        let NextLog::Item(LogItem::Printed { lines, .. }) = logs.next(None) else {
+            panic!("there is one")
+        };
+        assert_eq!(lines, ["a"]);
         assert!(matches!(logs.next(None), NextLog::Closed));
     }
 
@@ -149,9 +164,9 @@ mod tests {
         let mut shown = 0;
         let mut said = String::new();
         while let NextLog::Item(item) = logs.next(None) {
-            match item.is_warning {
-                true => said = item.lines.concat(),
-                false => shown += 1,
+            match item {
+                LogItem::Warning(text) => said = text,
+                _ => shown += 1,
             }
         }
         assert!(shown < 40 && said.starts_with(&format!("{} lines", 40 - shown)), "{said}");

@@ -118,7 +118,7 @@ pub struct Runtime {
     near: Near,
     pub(crate) replies: Replies,
     /// What workers print, for a driver.
-    pub logs: Logs,
+    pub logs: Arc<Logs>,
     pub(crate) leaving: AtomicBool,
 }
 
@@ -245,7 +245,9 @@ impl Runtime {
         job: JobConfig,
         executor: Executor,
     ) -> Self {
+        let logs = io.logs.clone();
         Self {
+            logs,
             state: Mutex::new(State {
                 owner: Owner::new(identity.process),
                 io,
@@ -272,7 +274,6 @@ impl Runtime {
             pump: PumpBed::default(),
             near: Near::default(),
             replies: Replies::default(),
-            logs: Logs::default(),
             leaving: AtomicBool::new(false),
         }
     }

@@ -1,12 +1,13 @@
 //! The channels between processes, with everything else that an owner says to the outside.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Frame};
 
 use super::node::Node;
-use crate::object::ObjectKey;
+use crate::object::{Failure, ObjectKey};
 use crate::owner::Outbox;
 use crate::{Attempt, Change};
 
@@ -24,6 +25,8 @@ pub(super) struct Net {
     /// Whose failure a task's returns may be.
     pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
+    /// Errors that went unseen.
+    pub(super) unhandled: Vec<Arc<Failure>>,
     /// What was said of tasks for the record.
     pub(super) recorded: BTreeMap<TaskId, Recorded>,
     /// The last call that a caller pushed to an actor.
@@ -122,6 +125,10 @@ impl Outbox for Side<'_> {
                 *recorded = Recorded { attempt: attempt.number, ..Recorded::default() };
             }
         }
+    }
+
+    fn unhandled(&mut self, failure: Arc<Failure>) {
+        self.net.unhandled.push(failure);
     }
 
     fn object_ready(&mut self, key: ObjectKey) {
