@@ -77,15 +77,19 @@ _LATER = {
     "get_gpu_ids": "runtime_context",
     "get_actor": "_named_actors",
     "get_runtime_context": "runtime_context",
+    "_private": None,
     "cloudpickle": None,
     "exceptions": None,
     "experimental": None,
     "internal": None,
     "profiling": None,
+    "ray_constants": None,
     "remote_function": None,
     "runtime_context": None,
+    "state": None,
     "types": None,
     "util": None,
+    "worker": None,
 }
 
 __all__ = [

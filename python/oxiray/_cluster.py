@@ -20,6 +20,16 @@ def available_resources() -> dict[str, float]:
     return {name: amount for name, amount in _sum("available").items() if amount}
 
 
+def total_resources_per_node() -> dict[str, dict[str, float]]:
+    """All resources of each node that lives, by its id in hexadecimal."""
+    return _by_node("total")
+
+
+def available_resources_per_node() -> dict[str, dict[str, float]]:
+    """What nobody occupies at the moment of each node that lives, by its id in hexadecimal."""
+    return _by_node("available")
+
+
 def nodes() -> list[dict[str, Any]]:
     """The machines of the cluster, those included that left lately."""
     view = view_now()
@@ -56,12 +66,16 @@ def _members(view: dict[str, Any]) -> list[dict[str, Any]]:
     return [alone]
 
 
+def _by_node(what: str) -> dict[str, dict[str, float]]:
+    living = (node for node in _members(view_now()) if not node["left"])
+    return {node["id"].hex(): dict(node[what]) for node in living}
+
+
 def _sum(what: str) -> dict[str, float]:
     total: dict[str, float] = {}
-    for node in _members(view_now()):
-        if not node["left"]:
-            for name, amount in node[what].items():
-                total[name] = total.get(name, 0.0) + amount
+    for resources in _by_node(what).values():
+        for name, amount in resources.items():
+            total[name] = total.get(name, 0.0) + amount
     return total
 
 

@@ -1,0 +1,17 @@
+"""Numbers and names that programs read from Ray's constants."""
+
+from __future__ import annotations
+
+RAY_ADDRESS_ENVIRONMENT_VARIABLE = "RAY_ADDRESS"
+RAY_NAMESPACE_ENVIRONMENT_VARIABLE = "RAY_NAMESPACE"
+RAY_RUNTIME_ENV_ENVIRONMENT_VARIABLE = "RAY_RUNTIME_ENV"
+DEFAULT_DASHBOARD_IP = "127.0.0.1"
+DEFAULT_DASHBOARD_PORT = 8265
+DEFAULT_PORT = 6379
+DEFAULT_OBJECT_STORE_MEMORY_PROPORTION = 0.3
+ID_SIZE = 28
+KV_NAMESPACE_JOB = b"job"
+NODE_ID_PREFIX = "node:"
+HEAD_NODE_RESOURCE_NAME = "node:__internal_head__"
+LOGGER_LEVEL = "info"
+LOGGER_LEVEL_CHOICES = ["debug", "info", "warning", "error", "critical"]

@@ -1,0 +1,1 @@
+"""Where `ray.util.state` was before."""
