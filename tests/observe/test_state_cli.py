@@ -294,8 +294,8 @@ def test_a_summary_shows_every_state_on_any_terminal(gate):
     whole = oxiray("summary", "tasks")
     for columns in (80, 40):
         written = at_terminal([PROGRAM, "summary", "tasks"], columns)
-        for state in ("PENDING_ARGS_AVAIL", "RUNNING", "FINISHED", "FAILED"):
-            assert state in written and state in whole, written
+        for heading in ("PENDING_ARGS_AVAIL", "RUNNING", "FINISHED", "FAILED"):
+            assert heading in written and heading in whole, written
         assert columns < 80 or max(len(line) for line in written.splitlines()) <= columns
     gate.open()
     ray.get(waiting)
