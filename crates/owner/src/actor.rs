@@ -137,6 +137,16 @@ impl Owner {
         self.push_calls(actor, out);
     }
 
+    /// Puts a call that did not begin at its actor back among those that are to go there.
+    pub(crate) fn put_back_call(&mut self, key: TaskKey, actor: ActorId) {
+        let Some(state) = self.actors.get_mut(&actor) else {
+            return;
+        };
+        let order = |key: TaskKey| self.tasks[key.0 as usize].spec.id.unique();
+        let behind = state.queue.iter().position(|other| order(*other) > order(key));
+        state.queue.insert(behind.unwrap_or(state.queue.len()), key);
+    }
+
     pub(crate) fn push_calls_after(&mut self, actor: Option<ActorId>, out: &mut impl Outbox) {
         if let Some(actor) = actor {
             self.push_calls(actor, out);
@@ -239,7 +249,6 @@ impl Owner {
                 continue;
             }
             task.spec.retries -= i32::from(task.spec.retries > 0);
-            task.place = Place::Ready;
             state.queue.push_front(key);
             again.push(key);
         }
@@ -247,6 +256,7 @@ impl Owner {
         let failure = Content::failed(FailureCode::ActorUnavailable, message);
         for key in again.into_iter().rev() {
             self.note_failed(key, &failure, out);
+            self.await_arguments(key, out);
             self.next_attempt(key, out);
         }
         for key in lost.into_iter().rev() {

@@ -191,16 +191,22 @@ impl Owner {
         }
     }
 
-    /// Puts a task that was pushed before at the front of its shape's queue.
-    pub(crate) fn requeue(&mut self, key: TaskKey, shape: u32) {
-        self.tasks[key.0 as usize].place = Place::Ready;
-        self.shapes[shape as usize].ready.push_front(key);
+    /// Another attempt of a task that was pushed before: at the front of its shape's queue, once
+    /// its arguments are there.
+    pub(crate) fn try_again(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) {
+        let is_ready = self.await_arguments(key, out);
+        self.next_attempt(key, out);
+        if is_ready {
+            self.shapes[shape as usize].ready.push_front(key);
+        }
     }
 
     /// Likewise, the same attempt: it had not begun.
     pub(crate) fn put_back(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) {
-        self.note(key, Change::Ready, out);
-        self.requeue(key, shape);
+        if self.await_arguments(key, out) {
+            self.note(key, Change::Ready, out);
+            self.shapes[shape as usize].ready.push_front(key);
+        }
     }
 
     /// Pushes ready tasks to leases with room, and asks for leases for the rest.
@@ -343,7 +349,7 @@ impl Owner {
                 }
             }
             Place::AtActor => self.leave_actor(key),
-            Place::Waiting(_) | Place::Ready => {}
+            Place::Waiting(_) | Place::Ready | Place::Aside(_) => {}
         }
     }
 
@@ -443,7 +449,7 @@ impl Owner {
         for key in std::mem::take(&mut self.orphans) {
             self.drop_ref(key, out);
         }
-        let mut next = None;
+        let mut next = self.end_waits_aside(out);
         let mut again_at = |at: u64| next = Some(next.map_or(at, |next: u64| next.min(at)));
         let indices: Vec<usize> = self.leases.iter().map(|(index, _)| index).collect();
         for index in indices {

@@ -5,6 +5,7 @@
 //! - [`task`]: tasks from submission to their one end
 //! - [`lease`]: which worker gets which task, and when to ask for more workers
 //! - [`actor`]: calls to actors, in order
+//! - `aside`: values that could not be read where they are said to be, and their tasks
 //! - [`change`]: what happens to tasks on their way, told for the record
 //! - `lineage`: making objects again that were lost with their node
 //! - [`borrow`]: references that cross processes
@@ -14,14 +15,18 @@
 //!
 //! Invariants, checked by [`Owner::validate`] and cited by the tests:
 //! - **O-1** Every task ends once: each of its returns gets a value or a failure.
-//! - **O-2** A task is in exactly one place: waiting for arguments, ready, pushed.
+//! - **O-2** A task is in exactly one place: waiting for arguments, ready, pushed, put aside.
 //! - **O-3** An object lives while anything counts on it, and not longer.
 //! - **O-4** A lease is held by one shape, and every task in flight on it is pushed.
 //! - **O-5** Leases granted never exceed leases requested, but for those withdrawn
 //!   while the grant was on its way.
-//! - **O-6** Calls to one actor are pushed in the order of their submission.
+//! - **O-6** Calls to one actor are pushed in the order of their submission; one whose arguments
+//!   could not be read there goes again, before all that have not gone.
+//! - **O-7** A ready task has all its arguments' values; one that waits has counted those that
+//!   are missing, and hears of each.
 
 pub mod actor;
+mod aside;
 pub mod borrow;
 pub mod change;
 pub mod lease;

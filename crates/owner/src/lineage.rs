@@ -10,14 +10,15 @@
 //! - **L-2** When a node is gone, every object that was there has another way to its
 //!   value, or a failure.
 
-use hashbrown::HashSet;
+use std::collections::BTreeSet;
+
 use oxiray_ids::{ObjectId, TaskId};
 use oxiray_wire::frame::FailureCode;
 use smallvec::SmallVec;
 
 use crate::object::{Content, Object, ObjectKey};
 use crate::owner::{Outbox, Owner};
-use crate::task::{Place, Target, Task, TaskKey, TaskSpec};
+use crate::task::{Place, Target, TaskKey, TaskSpec};
 
 /// How objects were made.
 pub(crate) struct Lineage {
@@ -71,7 +72,8 @@ impl Owner {
         self.lineage.remove(&task).map(|lineage| lineage.spec)
     }
 
-    /// A node is gone, and every object in its store (L-2).
+    /// A node is gone, and every object in its store (L-2). The ends of its processes were told
+    /// before: what they had answered has been read.
     pub fn on_node_lost(&mut self, node: u32, reason: &str, out: &mut impl Outbox) {
         let text = format!("the node where it was has left the cluster: {reason}");
         let lost = Content::failed(FailureCode::ObjectLost, text);
@@ -82,8 +84,8 @@ impl Owner {
             .filter(|(_, object)| was_there(object))
             .map(|(index, _)| ObjectKey(index as u32))
             .collect();
-        let mut again: HashSet<TaskId> = HashSet::new();
-        let mut pending: HashSet<ObjectKey> = HashSet::new();
+        let mut again: BTreeSet<TaskId> = BTreeSet::new();
+        let mut pending: BTreeSet<ObjectKey> = BTreeSet::new();
         for key in keys {
             let object = &mut self.objects[key.index()];
             let has_lineage =
@@ -101,7 +103,8 @@ impl Owner {
                 again.insert(object.id.task());
             }
         }
-        self.wait_again(&pending);
+        self.wait_again(&pending, out);
+        self.end_all_waits_aside(out);
         for task in again {
             self.make_again(task, out);
         }
@@ -118,31 +121,24 @@ impl Owner {
         }
     }
 
-    /// Tasks that were ready and take one of these wait for it again.
-    fn wait_again(&mut self, pending: &HashSet<ObjectKey>) {
+    /// Tasks that are not under way and take one of these wait for it.
+    pub(crate) fn wait_again(&mut self, pending: &BTreeSet<ObjectKey>, out: &mut impl Outbox) {
         if pending.is_empty() {
             return;
         }
-        let mut unready: HashSet<TaskKey> = HashSet::new();
-        for (index, task) in &mut self.tasks {
-            let key = TaskKey(index as u32);
-            let missing = task.spec.refs.iter().filter(|key| pending.contains(*key)).count() as u32;
-            match &mut task.place {
-                _ if missing == 0 => continue,
-                Place::Waiting(before) => *before += missing,
-                Place::Ready => {
-                    task.place = Place::Waiting(missing);
-                    unready.insert(key);
-                }
-                // Its worker finds out, and it is run again.
-                Place::Leased(_) | Place::AtActor => continue,
-            }
-            for argument in task.spec.refs.iter().filter(|key| pending.contains(*key)) {
-                self.objects[argument.index()].dependents.push(key);
-            }
+        let mut missing: Vec<(TaskKey, ObjectKey)> = Vec::new();
+        for (index, task) in &self.tasks {
+            // Who has it finds out, and it goes back: see `await_arguments`.
+            let here = matches!(task.place, Place::Waiting(_) | Place::Ready);
+            let lost = task.spec.refs.iter().filter(|key| here && pending.contains(*key));
+            missing.extend(lost.map(|argument| (TaskKey(index as u32), *argument)));
         }
-        for shape in &mut self.shapes {
-            shape.ready.retain(|key| !unready.contains(key));
+        for (key, argument) in missing {
+            self.wait_for(key, argument, out);
+        }
+        let Self { shapes, tasks, .. } = self;
+        for shape in shapes {
+            shape.ready.retain(|key| tasks[key.0 as usize].place == Place::Ready);
         }
     }
 
@@ -168,29 +164,14 @@ impl Owner {
                 }
             })
             .collect();
-        let missing = spec.refs.iter().filter(|key| self.content(**key).is_none()).count() as u32;
         let Target::Function { shape, .. } = spec.target else {
             unreachable!("only functions are made again")
         };
-        let place = if missing > 0 { Place::Waiting(missing) } else { Place::Ready };
-        let arguments = spec.refs.clone();
-        let key = TaskKey(self.tasks.insert(Task { spec, returns, place, attempt: 0 }) as u32);
+        let key = self.insert_task(spec, returns);
+        let is_ready = self.await_arguments(key, out);
         self.next_attempt(key, out);
-        if missing == 0 {
-            return self.enqueue(key, shape, out);
+        if is_ready {
+            self.enqueue(key, shape, out);
         }
-        for argument in arguments {
-            if self.content(argument).is_none() {
-                self.objects[argument.index()].dependents.push(key);
-                self.want(argument, out);
-            }
-        }
-    }
-
-    /// A value could not be read because its node is gone, of which we may not have
-    /// heard; whether something else is known of it by now, or will be.
-    pub fn is_still_at(&mut self, key: ObjectKey, node: u32) -> bool {
-        let content = self.content(key);
-        matches!(content, Some(Content::Stored { origin, .. }) if origin.node == node)
     }
 }

@@ -14,7 +14,7 @@ use crate::change::{Attempt, Change};
 use crate::lease::{Duration, Lease, Shape};
 use crate::lineage::Lineage;
 use crate::object::{Failure, Object, ObjectKey};
-use crate::task::{Place, Task, TaskKey};
+use crate::task::{Place, Target, Task, TaskKey};
 
 /// What the owner wants done. Calls are made in the order in which they must take effect.
 pub trait Outbox {
@@ -62,6 +62,8 @@ pub struct Owner {
     pub(crate) failures: u64,
     pub(crate) tasks: Slab<Task>,
     pub(crate) attempts: u32,
+    /// Tasks whose arguments could not be read where they are said to be.
+    pub(crate) aside: Vec<TaskKey>,
     /// How objects at other nodes were made.
     pub(crate) lineage: HashMap<TaskId, Lineage, RandomState>,
     pub(crate) functions: Vec<Duration>,
@@ -103,6 +105,7 @@ impl Owner {
             failures: 0,
             tasks: Slab::new(),
             attempts: 0,
+            aside: Vec::new(),
             lineage: HashMap::default(),
             functions: Vec::new(),
             shapes: Vec::new(),
@@ -157,6 +160,16 @@ impl Owner {
         !self.leases.is_empty()
     }
 
+    /// How often a task is told of an argument of its own.
+    fn listed(&self, key: TaskKey) -> usize {
+        let mut arguments = self.tasks[key.0 as usize].spec.refs.clone();
+        arguments.sort_unstable();
+        arguments.dedup();
+        let dependents =
+            arguments.iter().map(|argument| &self.objects[argument.index()].dependents);
+        dependents.flatten().filter(|other| **other == key).count()
+    }
+
     /// Checks the invariants of this crate; for tests and debug builds.
     pub fn validate(&self) {
         let mut seen = vec![0u32; self.tasks.capacity().max(1)];
@@ -179,7 +192,8 @@ impl Owner {
         for actor in self.actors.values() {
             for key in &actor.queue {
                 let place = self.tasks[key.0 as usize].place;
-                assert!(matches!(place, Place::Ready | Place::Waiting(_)), "O-2");
+                let is_here = matches!(place, Place::Ready | Place::Waiting(_) | Place::Aside(_));
+                assert!(is_here, "O-2");
                 seen[key.0 as usize] += 1;
             }
             for key in &actor.at_actor {
@@ -187,11 +201,22 @@ impl Owner {
                 seen[key.0 as usize] += 1;
             }
         }
+        for key in &self.aside {
+            let task = &self.tasks[key.0 as usize];
+            assert!(matches!(task.place, Place::Aside(_)), "O-2");
+            seen[key.0 as usize] += u32::from(matches!(task.spec.target, Target::Function { .. }));
+        }
         for (index, task) in &self.tasks {
+            let missing = task.spec.refs.iter().filter(|key| self.content(**key).is_none()).count();
             match task.place {
-                Place::Waiting(missing) => assert!(missing > 0 && seen[index] <= 1, "O-2"),
+                Place::Waiting(counted) => {
+                    assert!(counted > 0 && seen[index] <= 1, "O-2");
+                    assert_eq!(counted as usize, missing, "O-7");
+                    assert_eq!(counted as usize, self.listed(TaskKey(index as u32)), "O-7");
+                }
+                Place::Ready => assert_eq!((seen[index], missing), (1, 0), "O-2, O-7"),
                 Place::AtActor => assert!(seen[index] <= 1, "O-2"),
-                Place::Ready | Place::Leased(_) => assert_eq!(seen[index], 1, "O-2"),
+                Place::Leased(_) | Place::Aside(_) => assert_eq!(seen[index], 1, "O-2"),
             }
         }
         for (index, object) in &self.objects {

@@ -79,6 +79,8 @@ pub(crate) enum Place {
     Leased(usize),
     /// At its actor.
     AtActor,
+    /// Put aside until this time, or until a node is lost: see [`crate::aside`].
+    Aside(u64),
 }
 
 pub(crate) struct Task {
@@ -87,6 +89,8 @@ pub(crate) struct Task {
     pub(crate) place: Place,
     /// Distinguishes attempts: an answer to an earlier one is not for this one.
     pub(crate) attempt: u32,
+    /// How often it came back because an argument could not be read.
+    pub(crate) unread: u32,
 }
 
 impl Owner {
@@ -99,31 +103,53 @@ impl Owner {
                 self.insert(object)
             })
             .collect();
-        let missing = spec.refs.iter().filter(|key| self.content(**key).is_none()).count() as u32;
-        let place = if missing > 0 { Place::Waiting(missing) } else { Place::Ready };
-        let task = Task { spec, returns: returns.clone(), place, attempt: 0 };
-        let key = TaskKey(self.tasks.insert(task) as u32);
-        if missing > 0 {
-            for index in 0..self.tasks[key.0 as usize].spec.refs.len() {
-                let argument = self.tasks[key.0 as usize].spec.refs[index];
-                if self.content(argument).is_none() {
-                    self.objects[argument.index()].dependents.push(key);
-                    self.want(argument, out);
-                }
-            }
-        }
+        let key = self.insert_task(spec, returns.clone());
+        let is_ready = self.await_arguments(key, out);
         match self.tasks[key.0 as usize].spec.target {
-            Target::Function { shape, .. } if missing == 0 => self.enqueue(key, shape, out),
+            Target::Function { shape, .. } if is_ready => self.enqueue(key, shape, out),
             Target::Function { .. } => {}
             Target::Method { actor } => self.enqueue_call(key, actor, out),
             Target::Constructor { actor, .. } => {
                 self.set_constructor(actor, key);
-                if missing == 0 {
+                if is_ready {
                     self.construct(key, out);
                 }
             }
         }
         returns
+    }
+
+    pub(crate) fn insert_task(
+        &mut self,
+        spec: TaskSpec,
+        returns: SmallVec<[ObjectKey; 1]>,
+    ) -> TaskKey {
+        let task = Task { spec, returns, place: Place::Ready, attempt: 0, unread: 0 };
+        TaskKey(self.tasks.insert(task) as u32)
+    }
+
+    /// A task is to be run, for the first time or again: whether it is ready, or waits for the
+    /// arguments that have no value now. There is no other way to [`Place::Ready`] (O-7).
+    pub(crate) fn await_arguments(&mut self, key: TaskKey, out: &mut impl Outbox) -> bool {
+        self.tasks[key.0 as usize].place = Place::Ready;
+        for index in 0..self.tasks[key.0 as usize].spec.refs.len() {
+            let argument = self.tasks[key.0 as usize].spec.refs[index];
+            if self.content(argument).is_none() {
+                self.wait_for(key, argument, out);
+            }
+        }
+        self.tasks[key.0 as usize].place == Place::Ready
+    }
+
+    /// One argument more is missing.
+    pub(crate) fn wait_for(&mut self, key: TaskKey, argument: ObjectKey, out: &mut impl Outbox) {
+        let place = &mut self.tasks[key.0 as usize].place;
+        *place = Place::Waiting(match *place {
+            Place::Waiting(missing) => missing + 1,
+            _ => 1,
+        });
+        self.objects[argument.index()].dependents.push(key);
+        self.want(argument, out);
     }
 
     /// One more argument of `key` has its content.
@@ -249,9 +275,13 @@ impl Owner {
         };
         self.keep_for_borrower(peer, &answer);
         self.note_answer(key, peer, &answer, out);
-        if answer.outcome == Outcome::Retryable && self.retry(key, place, out) {
-            Self::decline_contained(peer, &answer, out);
-            return;
+        let goes_again = match answer.outcome {
+            Outcome::Unread => self.set_aside(key, place, out) || self.retry(key, place, out),
+            Outcome::Retryable => self.retry(key, place, out),
+            Outcome::Done | Outcome::Raised => false,
+        };
+        if goes_again {
+            return Self::decline_contained(peer, &answer, out);
         }
         if actor.is_none() && self.is_to_be_kept(key, &answer) {
             self.set_constructed(key);
@@ -270,7 +300,7 @@ impl Owner {
         match place {
             Place::Leased(lease) => self.dispatch_to(lease, out),
             Place::AtActor => self.push_calls_after(actor, out),
-            Place::Waiting(_) | Place::Ready => {}
+            Place::Waiting(_) | Place::Ready | Place::Aside(_) => {}
         }
     }
 
@@ -293,8 +323,7 @@ impl Owner {
         }
         task.spec.retries -= i32::from(task.spec.retries > 0);
         self.leave_place(key, place, None);
-        self.next_attempt(key, out);
-        self.requeue(key, shape);
+        self.try_again(key, shape, out);
         match place {
             Place::Leased(lease) => self.dispatch_to(lease, out),
             _ => self.dispatch(shape, out),
@@ -318,8 +347,7 @@ impl Owner {
             if started {
                 task.spec.retries -= i32::from(task.spec.retries > 0);
                 self.note_failed(key, failure, out);
-                self.next_attempt(key, out);
-                self.requeue(key, shape);
+                self.try_again(key, shape, out);
             } else {
                 self.put_back(key, shape, out);
             }

@@ -7,11 +7,12 @@
 //! - `work`: what workers do: begin, sleep, answer
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories
-//! - `borrowing`, `scheduling`: histories that once went wrong
+//! - `borrowing`, `losing`, `scheduling`: histories that once went wrong
 //! - `unseen`: errors that nobody looks at
 
 mod borrowing;
 mod end;
+mod losing;
 mod net;
 mod node;
 mod random;

@@ -57,6 +57,10 @@ impl Owner {
         let task = &self.tasks[key.0 as usize];
         match (task.place, &task.spec.target) {
             (Place::Waiting(_), _) => self.argument_missing(key, depth),
+            (Place::Aside(_), _) => (
+                "waits for news of an argument whose node could not be reached".into(),
+                End::Nothing,
+            ),
             (Place::Ready, Target::Function { shape, .. }) => {
                 ("waits for a worker".into(), End::Worker(*shape))
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxiray_ids::Origin;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_worker::{Content, Failure, ObjectKey, Waited};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -55,6 +56,9 @@ pub(crate) fn wait_for(
 /// How long to wait for other news of a value whose node has left.
 const MAKE_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
+/// Who owns such a value may hear later than we, and is asked again after this.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// The value of a complete object, or its failure raised. If it was lost with its node
 /// and is being made again, that is waited for.
 fn value_of_key<'py>(
@@ -64,6 +68,7 @@ fn value_of_key<'py>(
     mut content: Content,
     deadline: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let mut patience: Option<(Origin, u64)> = None;
     loop {
         let error = match value_of(py, session, &content) {
             Err(Unread::NodeLeft(error)) => error,
@@ -71,12 +76,22 @@ fn value_of_key<'py>(
         };
         let Content::Stored { origin, .. } = content else { return Err(error) };
         // That it is not there any more comes first; then it may take its time.
-        let soon = monotonic_ns() + MAKE_AGAIN_WITHIN.as_nanos() as u64;
-        let soon = deadline.map_or(soon, |deadline| deadline.min(soon));
+        let now = monotonic_ns();
+        let until = match patience {
+            Some((same, until)) if same == origin => until,
+            _ => now + MAKE_AGAIN_WITHIN.as_nanos() as u64,
+        };
+        patience = Some((origin, until));
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        let soon = until.min(now + ASK_AGAIN_AFTER.as_nanos() as u64);
         let elsewhere =
             |state: &mut oxiray_worker::State| !state.owner.is_still_at(key, origin.node);
         if !wait_for(py, session, Some(soon), elsewhere)? {
-            return Err(error);
+            if soon == until {
+                return Err(error);
+            }
+            let state = &mut *session.runtime.lock();
+            state.owner.ask_again(key, &mut state.io);
         }
         let mut found = None;
         let complete = |state: &mut oxiray_worker::State| {

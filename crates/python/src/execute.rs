@@ -187,11 +187,11 @@ impl Worker {
                 {
                     return Next::Exit(reason.into());
                 }
-                // Its owner has the argument made again, or says why not.
-                let lost = self.argument_lost.swap(false, Ordering::Relaxed);
-                let outcome = match lost || self.is_retryable(py, &task, &error) {
-                    true => Outcome::Retryable,
-                    false => Outcome::Raised,
+                let outcome = match () {
+                    // Its owner has the argument made again, or says why not.
+                    () if self.argument_lost.swap(false, Ordering::Relaxed) => Outcome::Unread,
+                    () if self.is_retryable(py, &task, &error) => Outcome::Retryable,
+                    () => Outcome::Raised,
                 };
                 let Described { data, exception, text } = self.describe(py, &error, &name);
                 raised = Some((exception, text));

@@ -167,6 +167,8 @@ pub enum Outcome {
     Raised,
     /// It raised something that it may be retried for.
     Retryable,
+    /// It was not begun: an argument could not be had, because its node has left.
+    Unread,
 }
 
 /// The answer to a task.
@@ -405,6 +407,7 @@ impl<'a> Answer<'a> {
                 0 => Outcome::Done,
                 1 => Outcome::Raised,
                 2 => Outcome::Retryable,
+                3 => Outcome::Unread,
                 other => return Err(DecodeError::BadTag(other)),
             },
             values: reader.list(Value::MIN_LEN, Reader::value)?,

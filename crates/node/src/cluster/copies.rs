@@ -253,7 +253,9 @@ impl Node {
             if copy.attempts < MOST_ATTEMPTS {
                 return self.ask_for_copy(origin, key, origin.node, now, out);
             }
-            return self.end_copy(origin, lost(why), now, out);
+            // Its node has left, or will be found to have.
+            let why = Refused { node_left: true, ..lost(why) };
+            return self.end_copy(origin, why, now, out);
         }
         copy.stage = Stage::Here(key);
         member.copies.by_request.remove(&copy.request);

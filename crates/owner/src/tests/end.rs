@@ -65,7 +65,8 @@ impl World {
                 return;
             }
         }
-        let left: Vec<_> = self.processes.iter().map(|(n, p)| (n, p.owner.counts().1)).collect();
+        let why = self.processes.iter().map(|(n, p)| (n, p.owner.reasons(9, |_, _| true)));
+        let left: Vec<_> = why.filter(|(_, reasons)| !reasons.is_empty()).collect();
         panic!("O-1: tasks left, by process: {left:?}");
     }
 

@@ -22,6 +22,12 @@ pub(super) struct Net {
     pub(super) dead: BTreeSet<u64>,
     /// Objects of the store, and whether they were freed.
     pub(super) extents: BTreeMap<u64, bool>,
+    /// At which node's store a value is.
+    pub(super) stored: BTreeMap<ObjectId, u32>,
+    /// Nodes that have left.
+    pub(super) lost: BTreeSet<u32>,
+    /// Tasks that workers have, by caller and token.
+    pub(super) tasks: BTreeMap<(u64, u64), TaskId>,
     /// Whose failure a task's returns may be.
     pub(super) arguments: BTreeMap<TaskId, Vec<ObjectId>>,
     pub(super) ready: Vec<ObjectKey>,
@@ -49,6 +55,17 @@ pub(super) struct Side<'a> {
     pub(super) from: u64,
 }
 
+impl Net {
+    /// A worker says that it could not begin: it has put that on record, and the call may be
+    /// pushed again, behind others.
+    pub(super) fn not_begun(&mut self, caller: u64, token: u64) {
+        if let Some(task) = self.tasks.get(&(caller, token)) {
+            self.recorded.entry(*task).or_default().has_failed = true;
+            self.pushed.remove(&(caller, task.actor()));
+        }
+    }
+}
+
 impl Outbox for Side<'_> {
     fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
         if claimable {
@@ -63,6 +80,7 @@ impl Outbox for Side<'_> {
         let recorded = self.net.recorded.entry(task.id).or_default();
         assert!(!recorded.is_sent, "sent, and not back when it is sent again: {recorded:?}");
         recorded.is_sent = true;
+        self.net.tasks.insert((self.from, task.token), task.id);
         let number = task.number;
         self.send(peer, &Frame::Task(task));
         number
@@ -94,7 +112,7 @@ impl Outbox for Side<'_> {
     }
 
     fn near_shape(&mut self, _shape: u32, node: u32) {
-        unreachable!("all of this world is one node, not {node}");
+        unreachable!("no argument here is worth going to {node} for");
     }
 
     fn take_stored(&mut self, origin: Origin) {

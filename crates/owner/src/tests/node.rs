@@ -13,6 +13,7 @@ pub(super) enum Mail {
     },
     Reclaim,
     Died(u64),
+    NodeLost(u32),
     Alive(ActorId, u64),
     /// With the process it was at.
     Restarting(ActorId, u64),
@@ -197,6 +198,10 @@ impl Node {
         if self.told.insert((to, dead)) {
             self.post(to, Mail::Died(dead));
         }
+    }
+
+    pub(super) fn tell_of_lost_node(&mut self, node: u32, to: impl Iterator<Item = u64>) {
+        to.for_each(|process| self.post(process, Mail::NodeLost(node)));
     }
 
     /// A process is gone, or went as it was `meant` to; `others` are told.

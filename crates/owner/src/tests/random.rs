@@ -38,6 +38,8 @@ enum Step {
     Reclaim(usize),
     Tick(u64),
     Kill(usize),
+    /// By turn among those that are there.
+    LoseNode(usize),
 }
 
 fn places(most: usize) -> impl Strategy<Value = Vec<usize>> {
@@ -172,6 +174,10 @@ fn take(world: &mut World, step: Step) {
         }
         Step::Reclaim(p) => world.net.node.reclaim(any(world, p)),
         Step::Tick(ns) => world.tick(ns),
+        Step::LoseNode(turn) => {
+            let node = world.living_node(turn);
+            world.lose_node(node);
+        }
         Step::Kill(p) => {
             let process = any(world, p);
             if process != DRIVER {
@@ -179,6 +185,27 @@ fn take(world: &mut World, step: Step) {
             }
         }
     }
+}
+
+/// Steps of tasks that pass stored values on, on nodes that are lost.
+fn losing() -> impl Strategy<Value = Step> {
+    let who = || 0..8usize;
+    let places = || prop::collection::vec(0..8usize, 0..=2);
+    let order =
+        (places(), 1..3u32, 0..4i32, any::<bool>()).prop_map(|(refs, returns, retries, watch)| {
+            Order { refs, returns, retries, watch, ..Order::default() }
+        });
+    let ending =
+        ending().prop_map(|ending| Ending { stored: true, contains: Vec::new(), ..ending });
+    prop_oneof![
+        20 => step(1, 1),
+        10 => (who(), order).prop_map(|(p, order)| Step::Submit(p, order)),
+        10 => (who(), ending).prop_map(|(p, ending)| Step::Answer(p, ending)),
+        10 => who().prop_map(Step::Begin),
+        8 => who().prop_map(Step::Grant),
+        8 => who().prop_map(Step::Mail),
+        2 => who().prop_map(Step::LoseNode),
+    ]
 }
 
 /// Steps that pass a few references around between busy processes.
@@ -207,7 +234,10 @@ fn passing() -> impl Strategy<Value = Step> {
 }
 
 fn live(workers: u32, slow: u32, steps: Vec<Step>) {
-    let mut world = World::new(workers);
+    live_in(World::new(workers), slow, steps);
+}
+
+fn live_in(mut world: World, slow: u32, steps: Vec<Step>) {
     world.slow = slow;
     steps.into_iter().for_each(|step| take(&mut world, step));
     world.end();
@@ -240,6 +270,14 @@ proptest! {
         workers in 2..4u32, slow in any::<u32>(), steps in steps(step(4, 0)),
     ) {
         live(workers, slow, steps);
+    }
+
+    /// All of it when nodes are lost with what is in their stores.
+    #[test]
+    fn lost_nodes_leave_nothing_behind(
+        nodes in 2..4u32, workers in 2..5u32, slow in any::<u32>(), steps in steps(losing()),
+    ) {
+        live_in(World::on_nodes(nodes, workers), slow, steps);
     }
 
     /// All of it when processes die.

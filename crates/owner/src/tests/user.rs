@@ -105,13 +105,16 @@ impl Process {
 }
 
 impl World {
-    pub(super) fn content(&mut self, id: ObjectId, stored: bool) -> Content {
+    /// The value of an object, made by a process; `stored`: in the store of its node.
+    pub(super) fn content(&mut self, by: u64, id: ObjectId, stored: bool) -> Content {
         if !stored {
             return value_of(id);
         }
         let key = StoreKey(self.net.extents.len() as u64);
         self.net.extents.insert(key.0, false);
-        Content::Stored { origin: Origin { node: 0, key }, len: 1 }
+        let node = ProcessId(by).node();
+        self.net.stored.insert(id, node);
+        Content::Stored { origin: Origin { node, key }, len: 1 }
     }
 
     /// Puts a value, for `owner` to own.
@@ -122,7 +125,7 @@ impl World {
         let keys = putting.counted(contains, true);
         let inner: Vec<ObjectId> = keys.iter().map(|key| putting.owner.id_of(*key)).collect();
         inner.into_iter().for_each(|inner| assert!(self.contain(id, inner), "puts are new"));
-        let content = self.content(id, stored);
+        let content = self.content(process, id, stored);
         self.with(process, |process, out| {
             let key = process.owner.entrust(id, ProcessId(owner), content, keys, out);
             process.entrusting.push(key);

@@ -1,7 +1,7 @@
 //! What workers do, as `worker::executor` does it: begin, sleep, answer.
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId};
-use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Value};
+use oxiray_wire::frame::{Answer, Body, FailureCode, Frame, Outcome, Value};
 
 use super::world::{Queued, Running, World};
 use crate::object::Content;
@@ -55,11 +55,16 @@ impl World {
     }
 
     pub(super) fn begin(&mut self, process: u64, queued: Queued, constructs: Option<ActorId>) {
-        self.with(process, |process, _| {
+        self.with(process, |process, out| {
             let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else { unreachable!() };
             let contained = task.values.iter().flat_map(|value| value.contained.iter());
             let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
+            let lost = |value: &Value<'_>| match value.body {
+                Body::Stored { origin, .. } => out.net.lost.contains(&origin.node),
+                _ => false,
+            };
             process.running = Some(Running {
+                unread: task.values.iter().any(lost),
                 giver: queued.giver,
                 token: task.token,
                 id: task.id,
@@ -95,7 +100,16 @@ impl World {
         self.unblock(process);
         let state = self.processes.get_mut(&process).expect("alive");
         let Some(running) = state.running.take() else { return };
-        let well = ending.outcome == Outcome::Done;
+        let outcome = match running.unread && running.constructs.is_none() {
+            true => Outcome::Unread,
+            false => ending.outcome,
+        };
+        if outcome == Outcome::Unread
+            && let Some((begun, _)) = self.begun.get_mut(&running.id)
+        {
+            *begun -= 1;
+        }
+        let well = outcome == Outcome::Done;
         let count = if well { running.num_returns } else { 1 };
         let ids: Vec<ObjectId> = (1..=running.num_returns).map(|i| running.id.object(i)).collect();
         let mut values = Vec::new();
@@ -110,7 +124,7 @@ impl World {
                 cyclic.iter().for_each(|key| process.owner.drop_ref(*key, out));
             });
             let content = match well {
-                true => self.content(ids[index as usize], ending.stored),
+                true => self.content(process, ids[index as usize], ending.stored),
                 false => Content::failed(FailureCode::TaskError, "raised"),
             };
             values.push((content, fine));
@@ -126,7 +140,7 @@ impl World {
             });
             let values = named.collect();
             process.owner.hand_over(giver, token, handed_over);
-            let (outcome, ran_ns) = (ending.outcome, ending.ran_ns);
+            let ran_ns = ending.ran_ns;
             out.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
         });
         if let Some(actor) = running.constructs {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
-use oxiray_wire::frame::{Body, FailureCode, Frame, Value};
+use oxiray_wire::frame::{Body, FailureCode, Frame, Outcome, Value};
 
 use super::net::{Net, Side};
 use super::node::Mail;
@@ -16,6 +16,8 @@ pub(super) const FUNCTIONS: u32 = 2;
 
 /// A task that a process runs.
 pub(super) struct Running {
+    /// An argument was lost with its node before it could be read.
+    pub(super) unread: bool,
     pub(super) giver: u64,
     pub(super) token: u64,
     pub(super) id: TaskId,
@@ -53,7 +55,8 @@ pub(super) struct World {
     pub(super) now: u64,
     /// Which channels are slow: see [`World::is_slow`].
     pub(super) slow: u32,
-    next_process: u64,
+    /// Of each node, how many processes it had so far. The first is the driver's.
+    nodes: Vec<u64>,
     /// What each value contains.
     contains: BTreeMap<ObjectId, Vec<ObjectId>>,
     /// What a process knew when it died, and what that contains: whoever had
@@ -64,17 +67,23 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A driver and some workers.
+    /// A driver and some workers, on one node.
     pub(super) fn new(workers: u32) -> Self {
-        let mut world = Self::default();
-        world.spawn();
-        (0..workers).for_each(|_| world.spawn_worker());
+        Self::on_nodes(1, workers)
+    }
+
+    /// A driver and some workers, these in turn on so many nodes.
+    pub(super) fn on_nodes(nodes: u32, workers: u32) -> Self {
+        let mut world = Self { nodes: vec![0; nodes as usize], ..Self::default() };
+        world.spawn(0);
+        (0..workers).for_each(|turn| world.spawn_worker((turn + 1) % nodes));
         world
     }
 
-    pub(super) fn spawn(&mut self) -> u64 {
-        let number = self.next_process;
-        self.next_process += 1;
+    pub(super) fn spawn(&mut self, node: u32) -> u64 {
+        let count = &mut self.nodes[node as usize];
+        let number = ProcessId::new(node, *count as u32).0;
+        *count += 1;
         let mut owner = Owner::new(ProcessId(number));
         (0..SHAPES).for_each(|number| assert_eq!(owner.shape(), number));
         (0..FUNCTIONS).for_each(|number| assert_eq!(owner.function(), number));
@@ -94,9 +103,45 @@ impl World {
         number
     }
 
-    fn spawn_worker(&mut self) {
-        let worker = self.spawn();
+    fn spawn_worker(&mut self, node: u32) {
+        let worker = self.spawn(node);
         self.net.node.idle.push(worker);
+    }
+
+    /// A node that has not left, by turn.
+    pub(super) fn living_node(&self, turn: usize) -> u32 {
+        let nodes = 0..self.nodes.len() as u32;
+        let living: Vec<u32> = nodes.filter(|node| !self.net.lost.contains(node)).collect();
+        living[turn % living.len()]
+    }
+
+    /// A node leaves with its processes and its store; a new one comes for it. The end of its
+    /// store is heard of after that of its processes.
+    pub(super) fn lose_node(&mut self, node: u32) {
+        if node == 0 || !self.net.lost.insert(node) {
+            return;
+        }
+        self.forget_stored_at(node);
+        self.nodes.push(0);
+        for process in self.processes.keys().copied().collect::<Vec<_>>() {
+            if ProcessId(process).node() == node {
+                self.end_process(process, false);
+            }
+        }
+        self.net.node.tell_of_lost_node(node, self.processes.keys().copied());
+        self.obey_node();
+    }
+
+    /// What only the store of a node had, and what nothing makes again.
+    fn forget_stored_at(&mut self, node: u32) {
+        let there: Vec<ObjectId> =
+            self.net.stored.extract_if(.., |_, at| *at == node).map(|(id, _)| id).collect();
+        for id in there {
+            let (begun, most) = self.begun.get(&id.task()).copied().unwrap_or_default();
+            if begun >= most {
+                self.taint(id);
+            }
+        }
     }
 
     /// Lets a process do something, then checks everything.
@@ -135,7 +180,12 @@ impl World {
                     assert!(!task.values.iter().any(failed), "a failed argument fails its task");
                     process.queue.push_back(Queued { giver: from, bytes: bytes.clone() })
                 }
-                Frame::Answer(answer) => owner.on_answer(peer, answer, out),
+                Frame::Answer(answer) => {
+                    if answer.outcome == Outcome::Unread {
+                        out.net.not_begun(to, answer.token);
+                    }
+                    owner.on_answer(peer, answer, out);
+                }
                 Frame::WantObject(id) => owner.on_want(peer, id, out),
                 Frame::Object(id, value) => owner.on_object(id, value, out),
                 Frame::Borrow(id) => owner.on_borrow(peer, id, out),
@@ -188,7 +238,8 @@ impl World {
         let node = &mut self.net.node;
         node.bury(number, meant, self.processes.keys().copied());
         if process.actor.is_none() {
-            self.spawn_worker();
+            let node = self.living_node(number as usize);
+            self.spawn_worker(node);
         }
         self.obey_node();
     }
@@ -199,7 +250,8 @@ impl World {
             self.end_process(process, true);
         }
         while let Some((actor, giver, bytes)) = self.net.node.to_start.pop() {
-            let process = self.spawn();
+            let node = self.living_node(actor.0[0] as usize);
+            let process = self.spawn(node);
             self.net.node.placed(actor, process);
             self.processes.get_mut(&process).expect("just made").actor = Some(actor);
             self.begin(process, Queued { giver, bytes }, Some(actor));
@@ -305,6 +357,9 @@ impl World {
                     process.owner.on_process_died(ProcessId(dead), false, "died", out);
                 });
             }
+            Mail::NodeLost(node) => self.with(process, |process, out| {
+                process.owner.on_node_lost(node, "lost", out);
+            }),
             Mail::Alive(actor, at) => self.with(process, |process, out| {
                 process.owner.on_actor_alive(actor, ProcessId(at), out);
             }),
