@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,17 @@ if not BASE.startswith(_PREFIX):
     )
 
 import oxiray as ray  # noqa: E402
+
+
+def pytest_configure():
+    """Programs that tests start have the default signals, even under `nohup make test &`.
+
+    There SIGHUP and SIGINT are ignored, which every program inherits; a handler is not inherited,
+    and one that does nothing leaves this process as deaf as it was.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def wait_until(condition, timeout=20.0, message=""):
