@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .exceptions import RayError, RayTaskError
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Of a node that is alone and has no address.
 _LOCAL_IP = "127.0.0.1"
 _IGNORE_UNHANDLED = ("RAY_IGNORE_UNHANDLED_ERRORS", "OXIRAY_IGNORE_UNHANDLED_ERRORS")
 
@@ -35,7 +36,7 @@ def describe(error: BaseException, name: str) -> tuple[bytes, str, str]:
         return _describe(error, name)
     except BaseException as fault:
         text = f"{kind} (it could not be described: {type(fault).__name__})"
-        parts = (name, text, None, None, os.getpid(), _LOCAL_IP, "")
+        parts = (name, text, None, None, os.getpid(), _node_ip(), "")
         return pickle.dumps(parts, protocol=5), kind, text
 
 
@@ -45,13 +46,21 @@ def _describe(error: BaseException, name: str) -> tuple[bytes, str, str]:
     except BaseException as fault:
         text = f"{type(error).__name__}: (its traceback could not be made: {type(fault).__name__})"
     actor_id = _actor_id()
-    place = f"pid={os.getpid()}, ip={_LOCAL_IP}" + (f", actor_id={actor_id}" if actor_id else "")
+    place = f"pid={os.getpid()}, ip={_node_ip()}" + (f", actor_id={actor_id}" if actor_id else "")
     text = f"ray::{name}() ({place})\n{text}"
     # A task that fails because a task it called failed passes on the first cause.
     cause = getattr(error, "cause", None) if _is_task_error(error) else error
-    parts = (name, text, *_pickled(cause), os.getpid(), _LOCAL_IP, actor_id)
+    parts = (name, text, *_pickled(cause), os.getpid(), _node_ip(), actor_id)
     recorded = text.encode(errors="backslashreplace").decode()
     return pickle.dumps(parts, protocol=5), type(cause or error).__name__, recorded
+
+
+def _node_ip() -> str:
+    """Where this process's node is reached by the others."""
+    from . import _native
+
+    address: str = _native.context()["address"]
+    return address.rpartition(":")[0] or _LOCAL_IP
 
 
 def rebuild(data: bytes) -> BaseException:

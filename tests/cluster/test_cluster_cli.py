@@ -14,6 +14,7 @@ import tempfile
 import oxiray as ray
 import pytest
 from conftest import BASE, Driver, is_alive, processes_under, wait_until
+from machines import Machine
 
 PROGRAM = os.path.join(os.path.dirname(sys.executable), "oxiray")
 NOTHING_RUNS = 3
@@ -384,3 +385,28 @@ def test_what_the_cluster_has_decided_is_refused(cli, monkeypatch):
             assert context["node_ip_address"] == "127.0.0.1"
     # It goes on.
     assert cli("status").stdout
+
+
+def test_an_error_says_at_which_address_it_was_raised():
+    machine = Machine(ip="127.0.0.2")
+    try:
+        machine.start_head("--num-cpus=1")
+        out = machine.run_program(
+            """
+            import oxiray as ray
+
+            ray.init(address="auto")
+
+            @ray.remote
+            def fails():
+                raise ValueError("no")
+
+            try:
+                ray.get(fails.remote())
+            except ray.exceptions.RayTaskError as error:
+                print(error.ip, "ip=127.0.0.2" in str(error))
+            """
+        )
+        assert out.split() == ["127.0.0.2", "True"]
+    finally:
+        machine.end()
