@@ -6,6 +6,8 @@
 #   make test-torch  those with PyTorch, likewise, if it is installed or CI is set
 #   make test-ui  those of the dashboard's page, in a browser; part of make test
 #   make quick    the fast part of them, under two minutes
+#   make limits   the long forms of tests/limits and of the properties: an hour on a quiet machine
+#   make fuzz     every decoder under libFuzzer, FUZZ_SECONDS each
 #   make check    formatting, lints, types
 #   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
 #   make clean
@@ -33,10 +35,12 @@ ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
 UI := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json
 PAGES := $(if $(shell command -v npm),$(STAMP)/pages)
 
-# cargo-nextest where it is installed: faster, and it ends tests that hang.
+# cargo-nextest where it is installed: it is faster, and ends a test that hangs (.config/nextest.toml).
+# cargo test does neither.
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
+CARGO_LIMITS := $(if $(findstring nextest,$(CARGO_TEST)),$(CARGO_TEST) --profile limits,$(CARGO_TEST))
 
-.PHONY: demo build test test-programs test-tf test-torch test-ui quick check bench clean
+.PHONY: demo build test test-programs test-tf test-torch test-ui quick limits fuzz check bench clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -107,6 +111,20 @@ endif
 quick: build $(STAMP)/test-tools
 	$(CARGO_TEST) --workspace --lib
 	$(PY) -m pytest -m "not slow" -x -q
+
+# make test runs the short forms of both.
+limits: build $(STAMP)/test-tools
+	OXIRAY_TEST_LONG=1 $(PY) -m pytest tests/limits
+	PROPTEST_CASES=30000 $(CARGO_LIMITS) -p oxiray-owner -p oxiray-store -p oxiray-node -p oxiray-control
+
+# What a decoder is given comes from other processes and machines. In CI for a few seconds each, from
+# the seeds: what broke once must not again.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@if command -v c++ >/dev/null; then nice fuzz/run $(FUZZ_SECONDS); else \
+	    echo "fuzz: SKIPPED: libFuzzer is built by a C++ compiler, and c++ is not found" >&2; \
+	    [ -z "$(CI)" ]; \
+	fi
 
 check: $(STAMP)/check-tools $(if $(PAGES),$(STAMP)/node-modules)
 	cargo fmt --all --check

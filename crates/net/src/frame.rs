@@ -35,14 +35,14 @@ pub(crate) fn length(header: [u8; HEADER]) -> Result<usize, LinkError> {
 ///
 /// Holds what has come and is not yet a frame: no memory is set aside for what a length promises.
 #[derive(Default, Debug)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     held: Vec<u8>,
 }
 
 impl Assembler {
     /// Takes the next piece and hands out the frames that are complete, until told to stop; then
     /// the rest is kept, as it is.
-    pub(crate) fn feed(
+    pub fn feed(
         &mut self,
         piece: &[u8],
         on_frame: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
@@ -62,12 +62,12 @@ impl Assembler {
     }
 
     /// Takes the next piece without looking at it.
-    pub(crate) fn hold(&mut self, piece: &[u8]) {
+    pub fn hold(&mut self, piece: &[u8]) {
         self.held.extend_from_slice(piece);
     }
 
     /// What was not made a frame of.
-    pub(crate) fn into_rest(self) -> Vec<u8> {
+    pub fn into_rest(self) -> Vec<u8> {
         self.held
     }
 }

@@ -79,7 +79,8 @@ impl Keyring {
         Self::parse(&text, path)
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, NetError> {
+    /// Reads the text of the file; `path` is for what is said about it.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, NetError> {
         let mut secrets = Vec::new();
         for (index, line) in text.lines().enumerate() {
             if line.trim().is_empty() {

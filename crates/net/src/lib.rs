@@ -4,6 +4,7 @@
 //! - [`Keyring`]: the secrets a node knows, and the file they are kept in
 //! - [`Identity`], [`Security`]: what a node shows to others, and asks of them
 //! - [`Link`]: frames over a connection that somebody else's event loop drives
+//! - [`Assembler`]: frames of bytes that come in pieces
 //! - [`Bulk`]: bytes over a connection that has a thread of its own
 //! - [`Listener`], [`Doorkeeper`]: who connects, and how long they may stay unknown
 //! - [`NetError`], [`LinkError`], [`TokenError`]: what can go wrong, and what to do about it
@@ -13,7 +14,7 @@
 //! by it; both sides of a connection show theirs (TLS 1.3). Nothing a stranger sends gets further
 //! than the handshake.
 //!
-//! Inside: `frame` (lengths and payloads), `refusal` (TLS errors in plain words).
+//! Inside: `refusal` (TLS errors in plain words).
 
 mod bulk;
 mod doorkeeper;
@@ -29,7 +30,7 @@ mod secret;
 pub use bulk::{Bulk, Stopper};
 pub use doorkeeper::{Doorkeeper, LINES_PER_MINUTE, MAX_STRANGERS, PATIENCE_NS};
 pub use error::{LinkError, NetError, TokenError};
-pub use frame::MAX_FRAME;
+pub use frame::{Assembler, MAX_FRAME};
 pub use identity::{ALPN, Identity, SERVER_NAME, Security};
 pub use keyring::Keyring;
 pub use link::{Link, Progress};
