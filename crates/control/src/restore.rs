@@ -1,5 +1,7 @@
 //! Beginning again from what was kept.
 
+use std::ops::Bound;
+
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{Job, NodeInfo};
 use prost::Message;
@@ -107,11 +109,14 @@ impl Control {
             Table::Meta | Table::Dead => {}
             Table::Node => {
                 let info = NodeInfo::decode(&value[..]).ok()?;
+                let is_its = info.number != 0 && key == record::node_key(info.number);
+                (is_its && info.left.is_empty()).then_some(())?;
                 self.members.insert(info.number, Member::new(info, None, now));
             }
             Table::Actor => {
                 let id = ActorId::from_slice(key)?;
                 let record = ActorRecord::decode(&value[..]).ok()?;
+                record.create.as_ref().filter(|create| create.actor == key)?;
                 self.actors.insert(id, Actor { record, ..Actor::default() });
             }
             Table::Name => {
@@ -123,6 +128,7 @@ impl Control {
             }
             Table::Job => {
                 let job = Job::decode(&value[..]).ok()?;
+                (job.id == key).then_some(())?;
                 self.jobs.insert(key.to_vec(), job);
             }
             Table::Kv => {
@@ -132,7 +138,25 @@ impl Control {
         Some(())
     }
 
+    /// Each record can be read; together they must say nothing that cannot be.
     fn settle_restored(&mut self) -> Result<(), Damaged> {
+        if let Some((&number, _)) =
+            self.members.range((Bound::Excluded(self.last_number), Bound::Unbounded)).next()
+        {
+            return Err(damaged(Table::Node, &record::node_key(number)));
+        }
+        if let Some((_, dead)) =
+            self.names.iter().find(|(_, it)| self.dead.get(&it.actor).is_some())
+        {
+            return Err(damaged(Table::Name, &record::name_key(dead.actor)));
+        }
+        let cannot_be = |(id, actor): &(&ActorId, &Actor)| {
+            let waits_for_nobody = actor.record.node == 0 && !self.can_be_made(&actor.record);
+            self.dead.get(id).is_some() || waits_for_nobody
+        };
+        if let Some((id, _)) = self.actors.iter().find(cannot_be) {
+            return Err(damaged(Table::Actor, &id.0));
+        }
         for (&id, actor) in &mut self.actors {
             if actor.record.node == 0 {
                 self.waiting.insert(id);

@@ -1,10 +1,12 @@
 //! Keys and values, programs, the dead, and records that are not whole.
 
-use oxiray_wire::cluster::{Job, Join, Kv, KvVerb, from_control, to_control};
-use oxiray_wire::control::ActorPhase;
+use oxiray_wire::cluster::{Job, Join, Kv, KvVerb, NodeInfo, from_control, to_control};
+use oxiray_wire::control::{ActorPhase, CreateActor};
+use prost::Message;
 
 use super::bench::{Bench, actor, creation, join, process};
 use crate::jobs::UNSEEN_END;
+use crate::record::{ActorRecord, DeadRecord, NameRecord};
 use crate::{Control, Damaged, Event, MOST_VALUE_BYTES, Now, PeerId, Record, Table};
 
 fn kv(verb: KvVerb, key: &[u8], value: Option<&[u8]>, wide: bool) -> Kv {
@@ -142,4 +144,43 @@ fn from_nothing_nothing_is_restored_and_damage_is_named() {
     let error = restore(vec![cluster, bad]).unwrap_err();
     assert_eq!(error, Damaged::Record { table: Table::Actor, key: "ab".into() });
     assert!(error.to_string().contains("record ab of table `actor` is damaged"));
+}
+
+/// Each can be read, and all of them together break an invariant.
+#[test]
+fn records_that_cannot_be_are_damage() {
+    let record = |table, key: &[u8], value: Vec<u8>| Record { table, key: key.to_vec(), value };
+    let restored = |records: Vec<Record>| {
+        let name = record(Table::Meta, b"cluster", vec![1; 16]);
+        let last = record(Table::Meta, b"last-number", 2u32.to_be_bytes().to_vec());
+        Control::restore([name, last].into_iter().chain(records).collect(), Now::default())
+    };
+    let node = |number, left: &str| {
+        NodeInfo { number, left: left.into(), ..NodeInfo::default() }.encode_to_vec()
+    };
+    let id = actor(process(1, 1), 1);
+    let made = |actor: &[u8], node| {
+        let create = CreateActor { actor: actor.to_vec(), ..CreateActor::default() };
+        ActorRecord { create: Some(create), node, ..ActorRecord::default() }.encode_to_vec()
+    };
+    let dead = record(Table::Dead, &id.0, DeadRecord::default().encode_to_vec());
+    let name = NameRecord::default().encode_to_vec();
+    let first = record(Table::Node, &1u32.to_be_bytes(), node(1, ""));
+    assert!(restored(vec![first.clone()]).is_ok());
+    assert!(restored(vec![first.clone(), record(Table::Actor, &id.0, made(&id.0, 1))]).is_ok());
+    let cannot_be = [
+        ("C-2: no number", vec![record(Table::Node, &[0; 4], node(0, ""))]),
+        ("C-2: another's number", vec![record(Table::Node, &1u32.to_be_bytes(), node(2, ""))]),
+        ("C-2: never given", vec![record(Table::Node, &3u32.to_be_bytes(), node(3, ""))]),
+        ("it left", vec![record(Table::Node, &1u32.to_be_bytes(), node(1, "gone"))]),
+        ("another actor", vec![first.clone(), record(Table::Actor, &id.0, made(&[9; 16], 1))]),
+        ("C-1: nowhere", vec![record(Table::Actor, &id.0, made(&id.0, 1))]),
+        ("C-8: cannot be made", vec![record(Table::Actor, &id.0, made(&id.0, 0))]),
+        ("C-7: dead", vec![first, dead.clone(), record(Table::Actor, &id.0, made(&id.0, 1))]),
+        ("C-7: called", vec![dead, record(Table::Name, &id.0, name)]),
+        ("another job", vec![record(Table::Job, &[1; 4], Job::default().encode_to_vec())]),
+    ];
+    for (what, records) in cannot_be {
+        assert!(matches!(restored(records), Err(Damaged::Record { .. })), "{what}");
+    }
 }
