@@ -19,9 +19,9 @@ def ignore():
 def test_programs_that_tests_start_hear_signals_all_the_same():
     """`nohup make test &` ignores two signals, and every program inherits that."""
     environment = {key: value for key, value in os.environ.items() if key != "OXIRAY_TMPDIR"}
+    tests = [str(TESTS / "api/test_lifetime.py"), "-k", "interrupt_in_get or test_a_signal"]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", str(TESTS / "api/test_lifetime.py")]
-        + ["-p", "no:cacheprovider", "-k", "interrupt_in_get or test_a_signal_to_the_driver"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         env=environment,
         cwd=TESTS.parent,
         preexec_fn=ignore,
