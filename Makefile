@@ -29,6 +29,7 @@ STAMP_TORCH := $(VENV_TORCH)/.stamps
 
 RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed)
+CAFFE := $(shell find python/oxiray-caffe -type f)
 ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
 
 # The dashboard's page is built by Node. Without it everything else is built all the same.
@@ -74,9 +75,11 @@ test-programs:
 	    echo "test: not found:$$missing; tests that need them are skipped (Debian: apt-get install$$missing)" >&2; \
 	fi
 
+# Caffe's programs run here too: OpenCV, which reads its nets, is large as well. Version 5 cannot.
 # Where TensorFlow cannot be installed, that is said and the tests are left out; with CI set, which
 # .ci/run does, it is an error: there nothing is left out unseen.
-TF_TESTS := tests/api/test_tensorflow_variables.py tests/programs/test_examples.py::test_tensorflow \
+TF_TESTS := tests/programs/test_caffe.py tests/api/test_tensorflow_variables.py tests/programs/test_examples.py::test_tensorflow \
+    tests/programs/test_examples.py::test_caffe \
     "tests/programs/test_notebooks.py::test_each_runs_from_top_to_bottom[11_neural_net_weights]" \
     tests/programs/test_users_programs.py
 test-tf: build
@@ -194,12 +197,12 @@ $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
 $(STAMP_TF)/tensorflow: $(STAMP)/venv pyproject.toml
 	$(PYTHON) -m venv $(VENV_TF)
 	$(PY_TF) -m pip install -q --disable-pip-version-check --retries 1 tensorflow-cpu scikit-learn \
-	    "cloudpickle>=3.1" "pytest>=9" pytest-timeout nbclient ipykernel pillow tqdm
+	    "opencv-python-headless<5" "cloudpickle>=3.1" "pytest>=9" pytest-timeout nbclient ipykernel pillow tqdm
 	@mkdir -p $(STAMP_TF) && touch $@
 
-$(STAMP_TF)/oxiray: $(STAMP_TF)/tensorflow $(STAMP)/oxiray $(STAMP)/alias
+$(STAMP_TF)/oxiray: $(STAMP_TF)/tensorflow $(STAMP)/oxiray $(STAMP)/alias $(CAFFE)
 	$(PY_TF) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps \
-	    dist/oxiray-*.whl ./python/oxiray-as-ray
+	    dist/oxiray-*.whl ./python/oxiray-as-ray ./python/oxiray-caffe
 	@touch $@
 
 # The package index has it with libraries for graphics cards only.

@@ -41,6 +41,10 @@ TENSORFLOW = [
     ("average_weights_tensorflow", r"the averaged net is better than at first"),
     ("lenet_digits", r"accuracy on 297 new digits: 0\.[89]\d"),
 ]
+CAFFE = [
+    ("caffe_nets", r"means after three blurs: 1\.000 1\.000 1\.000"),
+    ("caffe2_blobs", r"blobs: sums table total: 7999998000000"),
+]
 TORCH = [("average_weights_torch", r"the averaged net is better than at first")]
 
 # Under a second; the others are left out by `make quick`.
@@ -87,6 +91,13 @@ def test_tensorflow(name, last_line, tmp_path):
 
 
 @slow
+@pytest.mark.parametrize(("name", "last_line"), CAFFE, ids=[case[0] for case in CAFFE])
+def test_caffe(name, last_line, tmp_path):
+    need("caffe", "cv2")
+    check(name, last_line, tmp_path, timeout=100)
+
+
+@slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("name", "last_line"), TORCH, ids=[case[0] for case in TORCH])
 def test_torch(name, last_line, tmp_path):
@@ -96,6 +107,6 @@ def test_torch(name, last_line, tmp_path):
 
 def test_every_example_is_tested_and_in_the_index():
     names = {path.stem for path in EXAMPLES.glob("*.py")} - {"demo"}
-    assert names == {name for name, _ in CORE + TENSORFLOW + TORCH}
+    assert names == {name for name, _ in CORE + TENSORFLOW + CAFFE + TORCH}
     index = (EXAMPLES / "README.md").read_text()
     assert not [name for name in {*names, "demo"} if f"({name}.py)" not in index]
