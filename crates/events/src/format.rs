@@ -134,6 +134,8 @@ pub(crate) enum Record {
     Sent { task: Named, time: u64, peer: ProcessId },
     /// It is to be tried again: `task` names the new attempt; `waits` as above.
     Retried { task: Named, time: u64, waits: bool },
+    /// A worker that runs several began it.
+    Began { task: Named, time: u64 },
     /// Its owner has its answer, and nothing failed: it ran in `peer`.
     Answered { task: Named, time: u64, peer: ProcessId },
     /// It failed, as its owner sees it: a code of the wire, and in words.
@@ -165,6 +167,7 @@ const RETRIED: u8 = 6;
 const FAILED: u8 = 7;
 const ENDED: u8 = 8;
 const ANSWERED: u8 = 9;
+const BEGAN: u8 = 10;
 const TWO_SLOTS: u8 = 0x80;
 const RAN: u8 = TWO_SLOTS | 1;
 const SPAN: u8 = TWO_SLOTS | 2;
@@ -201,6 +204,7 @@ impl Record {
                 put(&mut slots, 8, task.0);
             }
             Self::Ready { task, time } => head(&mut slots, READY, 0, task, time),
+            Self::Began { task, time } => head(&mut slots, BEGAN, 0, task, time),
             Self::Sent { task, time, peer } => {
                 head(&mut slots, SENT, 0, task, time);
                 put(&mut slots, 24, peer.0.to_le_bytes());
@@ -262,6 +266,7 @@ impl Record {
             NEEDS => Self::Needs(ObjectId::from_slice(&bytes[4..SLOT])?),
             PARENT => Self::Parent(TaskId::from_slice(&bytes[8..SLOT])?),
             READY => Self::Ready { task, time },
+            BEGAN => Self::Began { task, time },
             SENT => Self::Sent { task, time, peer: ProcessId(u64(24)) },
             ANSWERED => Self::Answered { task, time, peer: ProcessId(u64(24)) },
             RETRIED => Self::Retried { task, time, waits: detail & WAITS != 0 },

@@ -35,9 +35,14 @@ pub struct Process {
     pub ended_ns: Option<u64>,
     /// It ended with its node: the last that it recorded was not read, and will not be.
     pub(crate) is_unread: bool,
+    /// What it runs, if that is one at a time.
     pub(crate) running: Option<Runs>,
+    /// What it began and has not ended, if it runs several: by task and attempt.
+    pub(crate) began: HashMap<(u32, u16), Runs, RandomState>,
     /// What it ran, by start.
     pub(crate) runs: Vec<Run>,
+    /// When the last of these ended.
+    pub(crate) last_end: u64,
     /// What users marked, by start.
     pub(crate) spans: Vec<Span>,
     /// Runs or spans are not in order: rare, since a process records what it does in order.
@@ -48,12 +53,37 @@ impl Process {
     pub(crate) fn new(id: ProcessId, node: u32, pid: u32, role: Role) -> Self {
         let (runs, spans) = (Vec::new(), Vec::new());
         let (lost, ended_ns, running) = (0, None, None);
-        let (is_unread, is_mixed) = (false, false);
-        Self { id, node, pid, role, lost, ended_ns, is_unread, running, runs, spans, is_mixed }
+        let (is_unread, is_mixed, began) = (false, false, HashMap::default());
+        Self {
+            id,
+            node,
+            pid,
+            role,
+            lost,
+            ended_ns,
+            is_unread,
+            running,
+            began,
+            runs,
+            last_end: 0,
+            spans,
+            is_mixed,
+        }
+    }
+
+    /// What it runs, or ran when it ended.
+    pub(crate) fn unended(&self) -> impl Iterator<Item = &Runs> {
+        self.running.iter().chain(self.began.values())
+    }
+
+    pub(crate) fn runs(&self, task: u32, attempt: u16) -> bool {
+        self.began.contains_key(&(task, attempt))
+            || self.running.is_some_and(|running| running.is(task, attempt))
     }
 
     pub(crate) fn add_run(&mut self, run: Run) {
         self.is_mixed |= self.runs.last().is_some_and(|last| last.start > run.start);
+        self.last_end = self.last_end.max(run.start.saturating_add(run.duration));
         self.runs.push(run);
     }
 
@@ -233,15 +263,14 @@ impl History {
     pub fn extent_ns(&self) -> Option<(u64, u64)> {
         let firsts = self.processes.iter().flat_map(|process| {
             let span = process.spans.first().map(|span| span.start);
-            let running = process.running.map(|running| running.start);
+            let running = process.unended().map(|running| running.start).min();
             process.runs.first().map(|run| run.start).into_iter().chain(span).chain(running)
         });
         let first = firsts.min()?;
         let lasts = self.processes.iter().flat_map(|process| {
-            // Runs of a process end in the order in which they start.
-            let run = process.runs.last().map(|run| run.start.saturating_add(run.duration));
+            let run = (process.last_end > 0).then_some(process.last_end);
             let span = process.spans.iter().map(|span| span.start.saturating_add(span.duration));
-            let running = process.running.map(|running| running.start);
+            let running = process.unended().map(|running| running.start).max();
             run.into_iter().chain(span.max()).chain(running)
         });
         Some((first, lasts.max()?))
@@ -250,7 +279,7 @@ impl History {
     /// Whether anything runs.
     pub fn is_running(&self) -> bool {
         self.processes.iter().any(|process| {
-            process.running.is_some_and(|running| {
+            process.unended().any(|running| {
                 let task = Task { history: self, index: running.task };
                 task.state() == State::Running
             })

@@ -212,6 +212,18 @@ impl EventLog {
         }
     }
 
+    /// This process begins a task, while others run in it: of those a note is not enough.
+    pub fn began(&mut self, task: TaskId, attempt: u16, start: u64) {
+        self.now = start;
+        self.about(task, attempt, |task| Record::Began { task, time: start });
+    }
+
+    /// What is recorded next, in a process that runs several tasks, is done by this one or by
+    /// none; `recorded`: whether that is to be recorded.
+    pub fn act_for(&mut self, task: Option<TaskId>, recorded: bool) {
+        (self.running, self.is_unrecorded) = (task, !recorded);
+    }
+
     /// This process begins a task of which nothing is to be recorded.
     pub fn begin_unrecorded(&mut self, task: TaskId) {
         (self.running, self.is_unrecorded) = (Some(task), true);

@@ -236,6 +236,7 @@ impl History {
             }
             Record::Submitted { task, .. }
             | Record::Ready { task, .. }
+            | Record::Began { task, .. }
             | Record::Sent { task, .. }
             | Record::Answered { task, .. }
             | Record::Retried { task, .. }
@@ -280,6 +281,13 @@ impl History {
                 if tried.start == 0 {
                     tried.worker = worker;
                 }
+            }
+            Record::Began { time, .. } => {
+                let start = at(time);
+                let tried = self.tried(task, named.attempt);
+                (tried.start, tried.worker) = (start, process + 1);
+                let began = Runs { task, attempt: named.attempt, start };
+                self.processes[process as usize].began.insert((task, named.attempt), began);
             }
             Record::Answered { peer, .. } => {
                 let worker = self.peer(peer) + 1;
@@ -328,6 +336,7 @@ impl History {
                 }
                 let has_failed = outcome == Outcome::Raised;
                 let run = Run { start, duration: end, task, has_failed };
+                self.processes[process as usize].began.remove(&(task, named.attempt));
                 self.processes[process as usize].add_run(run);
             }
             Record::Needs(_) | Record::Parent(_) | Record::Span { .. } | Record::Ended { .. } => {}

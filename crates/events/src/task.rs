@@ -328,8 +328,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn runs(&self) -> bool {
-        let running = self.worker().and_then(|worker| worker.running);
-        running.is_some_and(|running| running.is(self.task, self.tried.number))
+        self.worker().is_some_and(|worker| worker.runs(self.task, self.tried.number))
     }
 
     /// How often it was tried before.

@@ -29,6 +29,7 @@ fn anything() -> impl Strategy<Value = Record> {
         any::<[u8; 28]>().prop_map(|id| Record::Needs(ObjectId(id))),
         any::<[u8; 24]>().prop_map(|id| Record::Parent(TaskId(id))),
         (named.clone(), any::<u64>()).prop_map(|(task, time)| Record::Ready { task, time }),
+        (named.clone(), any::<u64>()).prop_map(|(task, time)| Record::Began { task, time }),
         (named.clone(), any::<u64>(), any::<u64>()).prop_map(|(task, time, peer)| Record::Sent {
             task,
             time,

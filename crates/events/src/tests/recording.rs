@@ -306,3 +306,28 @@ fn a_task_that_came_back_waits_for_another_worker() {
         assert!(found.sent_ns() < found.start_ns());
     }
 }
+
+#[test]
+fn a_process_that_runs_several_shows_each_until_it_ends() {
+    let session = Session::new();
+    let mut worker = session.log(2, Role::Worker);
+    let f = name("A.f");
+    for counter in 1..=3 {
+        worker.began(task(counter), 0, 100 + counter);
+    }
+    let state = |counter| session.history().get(task(counter)).map(|task| task.state());
+    assert_eq!([1, 2, 3].map(state), [Some(State::Running); 3]);
+    worker.ran(&ran(task(2), &f, 102, 50));
+    assert_eq!(
+        [1, 2, 3].map(state),
+        [Some(State::Running), Some(State::Finished), Some(State::Running)]
+    );
+    // What they submit is of the one that does, whatever else runs.
+    worker.act_for(Some(task(1)), true);
+    worker.submitted(task(9), TaskKind::Function, &f, false, [].into_iter());
+    worker.act_for(Some(task(3)), true);
+    worker.submitted(task(10), TaskKind::Function, &f, false, [].into_iter());
+    let history = session.history();
+    let parent = |counter| history.get(task(counter)).and_then(|task| task.parent());
+    assert_eq!((parent(9), parent(10)), (Some(task(1)), Some(task(3))));
+}
