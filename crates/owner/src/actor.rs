@@ -147,30 +147,48 @@ impl Owner {
         state.queue.insert(behind.unwrap_or(state.queue.len()), key);
     }
 
+    /// How many calls of an actor are under way from this process.
+    pub fn pending_calls(&self, actor: ActorId) -> usize {
+        self.actors.get(&actor).map_or(0, |state| state.queue.len() + state.at_actor.len())
+    }
+
     pub(crate) fn push_calls_after(&mut self, actor: Option<ActorId>, out: &mut impl Outbox) {
         if let Some(actor) = actor {
             self.push_calls(actor, out);
         }
     }
 
-    /// Pushes calls from the front of the queue, up to one that waits for arguments.
+    /// Where the next call to push is in the queue: in front, but for calls that need not be in
+    /// order. Whether it is one that has to be.
+    fn next_call(&self, state: &Actor) -> Option<(usize, TaskKey, bool)> {
+        let mut waiting = state.queue.iter().copied().enumerate();
+        waiting.find_map(|(at, key)| {
+            let task = &self.tasks[key.0 as usize];
+            let in_order = matches!(task.spec.target, Target::Method { in_order: true, .. });
+            let is_next = in_order || task.place == Place::Ready;
+            is_next.then_some((at, key, in_order))
+        })
+    }
+
+    /// Pushes calls from the front of the queue, up to one that waits for arguments and has to be
+    /// in order.
     pub(crate) fn push_calls(&mut self, actor: ActorId, out: &mut impl Outbox) {
         loop {
-            let Some(state) = self.actors.get_mut(&actor) else {
-                return;
-            };
-            let Some(key) = state.queue.front().copied() else {
+            let next = self.actors.get(&actor).and_then(|state| self.next_call(state));
+            let Some((at, key, in_order)) = next else {
                 return;
             };
             if self.tasks[key.0 as usize].place != Place::Ready {
                 return;
             }
+            let state = self.actors.get_mut(&actor).expect("just seen");
             match &state.phase {
                 Phase::Pending => return,
-                Phase::Alive(_) if state.at_actor.len() >= MAX_AT_ACTOR => return,
+                // One that runs many at once has to see them: one may be what others wait for.
+                Phase::Alive(_) if in_order && state.at_actor.len() >= MAX_AT_ACTOR => return,
                 Phase::Alive(peer) => {
                     let peer = *peer;
-                    state.queue.pop_front();
+                    state.queue.remove(at);
                     if let Some(failure) = self.failed_argument(key) {
                         self.fail(key, failure, out);
                         continue;
@@ -182,7 +200,7 @@ impl Owner {
                 }
                 Phase::Dead(end) => {
                     let failure = end_failure(end);
-                    state.queue.pop_front();
+                    state.queue.remove(at);
                     self.fail(key, failure, out);
                 }
             }
@@ -191,7 +209,7 @@ impl Owner {
 
     pub(crate) fn leave_actor(&mut self, key: TaskKey) {
         match self.tasks[key.0 as usize].spec.target {
-            Target::Method { actor } => {
+            Target::Method { actor, .. } => {
                 let Some(state) = self.actors.get_mut(&actor) else {
                     return;
                 };

@@ -27,7 +27,7 @@ impl Owner {
         }
         task.unread += 1;
         self.leave_place(key, place, None);
-        if let Target::Method { actor } = target {
+        if let Target::Method { actor, .. } = target {
             self.put_back_call(key, actor);
         }
         if self.await_arguments(key, out) {
@@ -38,7 +38,7 @@ impl Owner {
         self.next_attempt(key, out);
         match (place, target) {
             (Place::Leased(lease), _) => self.dispatch_to(lease, out),
-            (_, Target::Method { actor }) => self.push_calls(actor, out),
+            (_, Target::Method { actor, .. }) => self.push_calls(actor, out),
             _ => {}
         }
         true
@@ -73,7 +73,7 @@ impl Owner {
         }
         match self.tasks[key.0 as usize].spec.target {
             Target::Function { shape, .. } => self.enqueue(key, shape, out),
-            Target::Method { actor } => self.push_calls(actor, out),
+            Target::Method { actor, .. } => self.push_calls(actor, out),
             Target::Constructor { .. } => {}
         }
     }

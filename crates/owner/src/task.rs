@@ -30,6 +30,11 @@ pub enum Target {
     Method {
         /// The actor.
         actor: ActorId,
+        /// Which of its lanes the call runs in; 0 is for calls that name none.
+        lane: u16,
+        /// Calls submitted later wait while this one waits for arguments (O-6). Calls of actors
+        /// that run several at once do not.
+        in_order: bool,
     },
     /// The constructor of an actor of ours.
     Constructor {
@@ -108,7 +113,7 @@ impl Owner {
         match self.tasks[key.0 as usize].spec.target {
             Target::Function { shape, .. } if is_ready => self.enqueue(key, shape, out),
             Target::Function { .. } => {}
-            Target::Method { actor } => self.enqueue_call(key, actor, out),
+            Target::Method { actor, .. } => self.enqueue_call(key, actor, out),
             Target::Constructor { actor, .. } => {
                 self.set_constructor(actor, key);
                 if is_ready {
@@ -169,7 +174,7 @@ impl Owner {
         self.note(key, Change::Ready, out);
         match target {
             Target::Function { shape, .. } => self.enqueue(key, shape, out),
-            Target::Method { actor } => self.push_calls(actor, out),
+            Target::Method { actor, .. } => self.push_calls(actor, out),
             Target::Constructor { .. } => self.construct(key, out),
         }
     }
@@ -227,14 +232,15 @@ impl Owner {
                 contained,
             })
             .collect();
-        let function = match task.spec.target {
-            Target::Function { function, .. } => function,
-            Target::Constructor { class, .. } => class,
-            Target::Method { .. } => FunctionId::NIL,
+        let (function, lane) = match task.spec.target {
+            Target::Function { function, .. } => (function, 0),
+            Target::Constructor { class, .. } => (class, 0),
+            Target::Method { lane, .. } => (FunctionId::NIL, lane),
         };
         send(frame::Task {
             token: u64::from(task.attempt) << 32 | u64::from(key.0),
             number: 0,
+            lane,
             id: task.spec.id,
             function,
             name: &task.spec.name,
@@ -270,7 +276,7 @@ impl Owner {
         let task = &self.tasks[key.0 as usize];
         let place = task.place;
         let actor = match task.spec.target {
-            Target::Method { actor } => Some(actor),
+            Target::Method { actor, .. } => Some(actor),
             _ => None,
         };
         self.keep_for_borrower(peer, &answer);

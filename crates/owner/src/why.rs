@@ -73,7 +73,7 @@ impl Owner {
                 };
                 (text.into(), End::Process(lease.peer))
             }
-            (Place::Ready, Target::Method { actor }) => {
+            (Place::Ready, Target::Method { actor, .. }) => {
                 let phase = self.actors.get(actor).map(|state| &state.phase);
                 match phase {
                     Some(Phase::Alive(_)) => {
@@ -88,7 +88,7 @@ impl Owner {
                     ),
                 }
             }
-            (Place::AtActor, Target::Method { actor }) => (
+            (Place::AtActor, Target::Method { actor, .. }) => (
                 format!("is at its actor {actor}, and runs there or is among the next"),
                 End::Nothing,
             ),

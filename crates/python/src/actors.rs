@@ -18,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::access;
 use crate::call_site;
 use crate::refs::{Reduced, name_for_pickle};
+use crate::running;
 use crate::session::{self, Session};
 use crate::submit::{Arguments, returned};
 use crate::values::raises_signal;
@@ -129,7 +130,7 @@ impl ActorCall {
         runtime.lock().owner.add_ref(*key);
         let spec = TaskSpec {
             id,
-            target: Target::Method { actor: *actor },
+            target: Target::Method { actor: *actor, lane: 0, in_order: true },
             name: self.name.clone(),
             num_returns: self.num_returns,
             args: std::mem::take(&mut arguments.bytes),
@@ -141,7 +142,7 @@ impl ActorCall {
             recorded: self.recorded,
         };
         let label = Label { name: &self.given, function: &self.function };
-        let keys = runtime.submit(spec, label);
+        let keys = runtime.submit(spec, label, running::one_of_several(py));
         call_site::note(py, session, &self.name, keys.iter().copied());
         returned(py, session, id, keys)
     }
@@ -235,7 +236,15 @@ pub(crate) fn create_actor(
         attempt: 0,
         recorded,
     };
-    let key = runtime.create_actor(actor, class_name, placement, held, detached, spec);
+    let key = runtime.create_actor(
+        actor,
+        class_name,
+        placement,
+        held,
+        detached,
+        spec,
+        running::one_of_several(py),
+    );
     if is_named {
         runtime.is_named(actor, key);
     }

@@ -136,6 +136,8 @@ pub struct Task<'a> {
     pub token: u64,
     /// Number in the claims of this channel; 0 for actor calls, which are not claimed.
     pub number: u64,
+    /// Which of the actor's lanes it runs in; 0 is for calls that name none.
+    pub lane: u16,
     /// The task.
     pub id: TaskId,
     /// What to call: a function's hash, or nil for an actor's method.
@@ -329,10 +331,17 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The claim number and the lane of an encoded task; `None` for any other frame.
+pub fn task_place(bytes: &[u8]) -> Option<(u64, u16)> {
+    let (number, lane) = (bytes.get(9..17)?, bytes.get(17..19)?);
+    let number = u64::from_le_bytes(number.try_into().expect("eight bytes"));
+    let lane = u16::from_le_bytes(lane.try_into().expect("two bytes"));
+    (bytes[0] == TASK).then_some((number, lane))
+}
+
 /// The claim number of an encoded task; `None` for any other frame.
 pub fn task_number(bytes: &[u8]) -> Option<u64> {
-    let number = bytes.get(9..17)?;
-    (bytes[0] == TASK).then(|| u64::from_le_bytes(number.try_into().expect("eight bytes")))
+    task_place(bytes).map(|(number, _)| number)
 }
 
 /// Gives an encoded task another claim number: only for what has one.
@@ -355,6 +364,7 @@ impl<'a> Task<'a> {
         writer.u8(TASK);
         writer.u64(self.token);
         writer.u64(self.number);
+        writer.raw(&self.lane.to_le_bytes());
         writer.raw(&self.id.0);
         writer.raw(&self.function.0);
         writer.u32(self.num_returns);
@@ -373,6 +383,7 @@ impl<'a> Task<'a> {
         Ok(Self {
             token: reader.u64()?,
             number: reader.u64()?,
+            lane: u16::from_le_bytes(reader.array()?),
             id: TaskId(reader.array()?),
             function: FunctionId(reader.array()?),
             num_returns: reader.u32()?,

@@ -189,7 +189,8 @@ impl World {
             let actor = process.owner.id_of(handle).task().actor();
             let id = TaskId::new(actor, ProcessId(out.from), process.next());
             process.owner.add_ref(handle);
-            let mut spec = process.spec(&order, id, Target::Method { actor });
+            let mut spec =
+                process.spec(&order, id, Target::Method { actor, lane: 0, in_order: true });
             spec.handle = Some(handle);
             process.submitted(spec, order.watch, out);
         });

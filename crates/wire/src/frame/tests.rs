@@ -64,7 +64,7 @@ fn round_trip(frame: Frame<'_>) {
 proptest! {
     #[test]
     fn tasks_and_answers_go_both_ways(
-        token: u64, number: u64, id: [u8; 24], function: [u8; 16], name: String,
+        token: u64, number: u64, lane: u16, id: [u8; 24], function: [u8; 16], name: String,
         num_returns: u32, attempt: u16, recorded: bool, devices: Vec<u32>, args: Vec<u8>,
         bodies in prop::collection::vec((body(), names()), 0..4),
         nested in names(), retained in prop::collection::vec(object_id(), 0..4),
@@ -74,7 +74,7 @@ proptest! {
             .map(|(body, contained)| Value { body: body.as_body(), contained: contained.clone() })
             .collect();
         round_trip(Frame::Task(Task {
-            token, number, id: TaskId(id), function: FunctionId(function), name: &name,
+            token, number, lane, id: TaskId(id), function: FunctionId(function), name: &name,
             num_returns, attempt, recorded, devices, args: &args, values: values.clone(), nested,
         }));
         round_trip(Frame::Answer(Answer {
