@@ -39,6 +39,9 @@ class RemoteCall:
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> ObjectRef | list[ObjectRef] | None: ...
 
+class RunningCall:
+    """A call that runs here, for `_running.call`."""
+
 class ActorRef:
     """A counted reference to an actor; the actor ends when the last one goes."""
 

@@ -22,9 +22,9 @@ def load_function(payload: bytes) -> LoadedFunction:
     return pickle.loads(payload)  # type: ignore[no-any-return]
 
 
-def load_class(payload: bytes) -> type:
-    """An actor's class."""
-    return pickle.loads(payload)  # type: ignore[no-any-return]
+def load_class(payload: bytes) -> tuple[type, list[int]]:
+    """An actor's class, and how many calls may run at once in each lane."""
+    return pickle.loads(payload), [1]
 
 
 def shown_name(actor: object) -> str | None:
@@ -48,13 +48,14 @@ def tell(text: str) -> None:
         print(f"(oxiray) {text}", file=sys.stderr, flush=True)
 
 
-def find_method(instance: object, name: str) -> Callable[..., Any]:
-    """The method `name` of an actor's instance; every actor has two of our own."""
+def find_method(instance: object, name: str) -> tuple[Callable[..., Any], bool]:
+    """The method `name` of an actor's instance, and which exceptions to retry; every actor has two
+    of our own."""
     if name == "__ray_ready__":
-        return lambda: True
+        return lambda: True, False
     if name == "__ray_call__":
-        return lambda function, *args, **kwargs: function(instance, *args, **kwargs)
-    return getattr(instance, name)  # type: ignore[no-any-return]
+        return lambda function, *args, **kwargs: function(instance, *args, **kwargs), False
+    return getattr(instance, name), False
 
 
 def unpack_returns(result: Any, num_returns: int, name: str) -> list[Any]:

@@ -236,15 +236,15 @@ pub(crate) fn create_actor(
         attempt: 0,
         recorded,
     };
-    let key = runtime.create_actor(
-        actor,
-        class_name,
-        placement,
-        held,
+    let wanted = control::CreateActor {
+        actor: actor.0.to_vec(),
+        class_name: class_name.to_owned(),
+        placement: Some(placement),
+        held: Some(held),
+        max_restarts: i64::from(max_restarts),
         detached,
-        spec,
-        running::one_of_several(py),
-    );
+    };
+    let key = runtime.create_actor(actor, wanted, spec, running::one_of_several(py));
     if is_named {
         runtime.is_named(actor, key);
     }

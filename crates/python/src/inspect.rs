@@ -1,45 +1,18 @@
 //! Questions about the cluster and this process.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use oxiray_wire::cluster::{Kv, KvVerb, NodeInfo};
 use oxiray_wire::control::{Amount, UNIT};
 use oxiray_worker::{LogItem, NextLog};
-use parking_lot::RwLock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::printed::unhandled_text;
+use crate::running::{self, HERE};
 use crate::session::{self, engine_error};
 use crate::values::raises_signal;
-
-/// What runs in this process now.
-#[derive(Default, Clone)]
-pub(crate) struct Running {
-    pub(crate) task: Option<oxiray_ids::TaskId>,
-    /// Of the function or method.
-    pub(crate) function: Option<Arc<str>>,
-    /// As people gave it, or the function's.
-    pub(crate) name: Option<Arc<str>>,
-    /// What the actor's output is shown with: its class, or what that says of it.
-    pub(crate) printer: Option<Arc<str>>,
-    pub(crate) actor: Option<oxiray_ids::ActorId>,
-    pub(crate) devices: Vec<u32>,
-    /// How often the actor was started again.
-    pub(crate) restarts: u64,
-}
-
-pub(crate) static RUNNING: RwLock<Running> = RwLock::new(Running {
-    task: None,
-    function: None,
-    name: None,
-    printer: None,
-    actor: None,
-    devices: Vec::new(),
-    restarts: 0,
-});
 
 /// Kind, name, process id, machine, whether to standard error, lines.
 type LogTuple = (&'static str, String, u32, String, bool, Vec<String>);
@@ -180,7 +153,8 @@ pub(crate) fn key_value<'py>(
 pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let session = session::current(py)?;
     let identity = &session.runtime.identity;
-    let running = RUNNING.read().clone();
+    let (here, call) = (HERE.read().clone(), running::call(py));
+    let task = call.as_ref().map(|call| PyBytes::new(py, &call.task.0));
     let mut worker = [0; 28];
     worker[..8].copy_from_slice(&identity.process.0.to_le_bytes());
     worker[8..].copy_from_slice(&identity.node.0[..20]);
@@ -189,27 +163,19 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("job_id", PyBytes::new(py, &session.runtime.job().0))?;
     dict.set_item("node_id", PyBytes::new(py, &identity.node.0))?;
     dict.set_item("worker_id", PyBytes::new(py, &worker))?;
-    dict.set_item("task_id", running.task.map(|task| PyBytes::new(py, &task.0)))?;
-    dict.set_item("actor_id", running.actor.map(|actor| PyBytes::new(py, &actor.0)))?;
-    dict.set_item("task_name", running.name.as_deref().unwrap_or(""))?;
-    dict.set_item("function_name", running.function.as_deref().unwrap_or(""))?;
+    dict.set_item("task_id", task)?;
+    dict.set_item("actor_id", here.actor.map(|actor| PyBytes::new(py, &actor.0)))?;
+    dict.set_item("task_name", call.as_ref().map_or("", |call| &*call.name))?;
+    dict.set_item("function_name", call.as_ref().map_or("", |call| &*call.function))?;
     dict.set_item("namespace", &job.namespace)?;
     dict.set_item("address", &identity.address)?;
     dict.set_item("control", &identity.control)?;
     dict.set_item("node_number", identity.process.node())?;
     dict.set_item("session_dir", &identity.session_dir)?;
     dict.set_item("is_driver", identity.is_driver)?;
-    dict.set_item("device_ids", running.devices)?;
-    dict.set_item("restarts", running.restarts)?;
+    dict.set_item("device_ids", here.devices)?;
+    dict.set_item("restarts", here.restarts)?;
     Ok(dict)
-}
-
-/// Who prints: the name of the running task or actor, and the id of the task or call.
-#[pyfunction]
-pub(crate) fn current_printer() -> (String, String) {
-    let running = RUNNING.read();
-    let name = running.printer.as_deref().or(running.name.as_deref()).unwrap_or("");
-    (name.to_owned(), running.task.map_or_else(String::new, |task| task.to_string()))
 }
 
 /// How many objects and tasks this process keeps track of.

@@ -9,7 +9,10 @@
 //! - [`access`]: `get`, `wait`
 //! - [`objects`]: `put`, `internal.free`, and where objects are
 //! - [`call_site`]: where references were created
-//! - [`execute`]: the main loop of a worker
+//! - [`execute`]: a worker: its main loop, and what its threads share
+//! - [`language`]: Python, as the engine speaks it: loading, calling, answering
+//! - [`arguments`]: the arguments of a call that came in
+//! - [`running`]: the call that the caller is in
 //! - [`inspect`]: questions about the cluster and this process
 //! - [`timeline`]: the timeline of the session
 //! - [`state`]: the session as an observer sees it, for `oxiray.util.state`
@@ -18,13 +21,16 @@ use pyo3::prelude::*;
 
 mod access;
 mod actors;
+mod arguments;
 mod buffers;
 mod call_site;
 mod execute;
 mod inspect;
+mod language;
 mod objects;
 mod printed;
 mod refs;
+mod running;
 mod session;
 mod state;
 mod submit;
@@ -41,6 +47,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffers::StoreView>()?;
     module.add_class::<buffers::PrivateView>()?;
     module.add_class::<state::Observer>()?;
+    module.add_class::<running::RunningCall>()?;
     let functions = [
         wrap_pyfunction!(access::get, module)?,
         wrap_pyfunction!(objects::put, module)?,
@@ -66,7 +73,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(inspect::cluster_view, module)?,
         wrap_pyfunction!(inspect::key_value, module)?,
         wrap_pyfunction!(inspect::context, module)?,
-        wrap_pyfunction!(inspect::current_printer, module)?,
+        wrap_pyfunction!(running::current_printer, module)?,
         wrap_pyfunction!(timeline::timeline, module)?,
         wrap_pyfunction!(timeline::timeline_view, module)?,
         wrap_pyfunction!(timeline::write_timeline, module)?,

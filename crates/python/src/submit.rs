@@ -21,6 +21,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::call_site;
 use crate::refs::{self, ObjectRef};
+use crate::running;
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, is_type};
 
@@ -272,7 +273,7 @@ impl RemoteCall {
             recorded: self.recorded,
         };
         let label = Label { name: &self.name, function: &self.function };
-        let keys = session.runtime.submit(spec, label);
+        let keys = session.runtime.submit(spec, label, running::one_of_several(py));
         call_site::note(py, &session, &self.name, keys.iter().copied());
         returned(py, &session, id, keys)
     }

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::running;
 use crate::session;
 
 /// Looks at the session of this process, and at all nodes of it.
@@ -91,8 +92,9 @@ fn shown(history: &History, width: u32) -> (Vec<String>, Vec<RowTuple>) {
 
 /// Notes a span of time of this process: nanoseconds of the monotonic clock, and JSON.
 #[pyfunction]
-pub(crate) fn record_span(name: &str, start: u64, duration: u64, extra: &str) {
+pub(crate) fn record_span(py: Python<'_>, name: &str, start: u64, duration: u64, extra: &str) {
     if let Some(session) = session::existing().filter(|session| session.is_ours()) {
-        session.runtime.lock().io.events.span(name, start, duration, extra);
+        let task = running::one_of_several(py);
+        session.runtime.record_span(task, name, start, duration, extra);
     }
 }

@@ -1,40 +1,33 @@
-//! Tasks that others pushed to this process.
+//! What others asked this process to do: calls that wait in lanes, calls that run, and when to end.
+//!
+//! Any number of calls run at once, each known by a key until its [`Call`] is answered. Which
+//! thread runs them is the server's choice ([`crate::serve`]): the main thread one after the other,
+//! a lane's threads, or a loop of the language's own.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread::ThreadId;
 
-use oxiray_events::{EventLog, Ran};
-use oxiray_ids::{ActorId, FunctionId, ObjectId, ProcessId, TaskId};
-use oxiray_owner::{Failure, ObjectKey, Outbox};
-use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb};
+use oxiray_ids::{FunctionId, ProcessId, TaskId};
+use oxiray_owner::{Failure, Outbox};
 use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
-use oxiray_wire::frame::{self, Answer, Frame, Outcome, Task, Value};
+use oxiray_wire::frame::Frame;
+use slab::Slab;
 
+use crate::call::Call;
+pub(crate) use crate::lane::Queued;
+use crate::lane::{Lane, Stir};
+use crate::lend::Lending;
 use crate::runtime::{Runtime, State, Waited};
-
-/// Answers are told at least this often while more work waits.
-const TELL_EVERY_NS: u64 = 200_000;
-
-/// Constructors up to this many bytes, with their classes, are kept.
-const MOST_KEPT: usize = 100 << 10;
-
-struct Queued {
-    peer: ProcessId,
-    number: u64,
-    bytes: Vec<u8>,
-}
 
 /// What the main thread of a worker is to do next.
 pub enum Work {
-    /// Run a task.
-    Task(Execution),
+    /// Run a call, and answer it at any time.
+    Call(Call),
     /// Become an actor.
     StartActor(StartActor),
     /// Work for a job: its modules are found in these places.
     JoinJob(JobConfig),
+    /// Start one more thread for this lane.
+    Grow(usize),
     /// Say that a task of ours failed, and that nobody has looked at its error.
     Tell(Arc<Failure>),
     /// Collect garbage: it may be all that keeps this process.
@@ -43,84 +36,32 @@ pub enum Work {
     Exit(String),
 }
 
-/// A task taken, until it is answered.
-pub struct Execution {
-    /// Who pushed it.
-    pub giver: ProcessId,
-    /// Its frame, checked to decode.
-    bytes: Vec<u8>,
-    /// References that came with it.
-    held: Vec<ObjectKey>,
-    token: u64,
-    started: u64,
-    /// When its function was called and when that returned; 0: not yet.
-    called: Cell<u64>,
-    returned: Cell<u64>,
-    /// The task.
-    pub id: TaskId,
-    attempt: u16,
-    recorded: bool,
+/// Who runs the calls of this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Runner {
+    /// The main thread, which is not back before a call has ended.
+    Main,
+    /// Threads of each lane.
+    Threads,
 }
 
-impl Execution {
-    /// Its function is about to be called, after arguments or the function had to be fetched.
-    pub fn note_call(&self) {
-        if self.recorded {
-            self.called.set(monotonic_ns());
-        }
-    }
+/// Names a call that runs here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RunningKey(u32);
 
-    /// Its function returned, or raised.
-    pub fn note_return(&self) {
-        if self.recorded {
-            self.returned.set(monotonic_ns());
-        }
-    }
-
-    /// Notes how it ran, if that is recorded.
-    fn record(
-        &self,
-        events: &mut EventLog,
-        name: &Arc<str>,
-        now: u64,
-        error: Option<(&str, &str)>,
-    ) {
-        if !self.recorded {
-            return events.end();
-        }
-        let (called, returned) = match (self.called.get(), self.returned.get()) {
-            // It failed on the way to its function.
-            (_, 0) => (now, now),
-            // Its arguments came with it.
-            (0, returned) => (self.started, returned),
-            times => times,
-        };
-        events.ran(&Ran {
-            task: self.id,
-            attempt: self.attempt,
-            name,
-            start: self.started,
-            fetch: called.saturating_sub(self.started),
-            execute: returned.saturating_sub(called),
-            store: now.saturating_sub(returned),
-            error,
-        });
-    }
-
-    /// The task's frame.
-    pub fn task(&self) -> Task<'_> {
-        match Frame::decode(&self.bytes) {
-            Ok(Frame::Task(task)) => task,
-            _ => unreachable!("checked when it was taken"),
-        }
-    }
+struct Running {
+    giver: ProcessId,
+    task: TaskId,
+    lane: u16,
+    recorded: bool,
 }
 
 /// The work of this process.
 pub struct Executor {
-    queue: VecDeque<Queued>,
-    running: Option<ProcessId>,
-    thread: Option<ThreadId>,
+    lanes: Vec<Lane>,
+    running: Slab<Running>,
+    pub(crate) runner: Runner,
+    pub(crate) lending: Lending,
     /// The constructor that was asked for.
     pub(crate) constructor: Option<Vec<u8>>,
     /// Become this, once.
@@ -131,6 +72,8 @@ pub struct Executor {
     has_job: bool,
     /// No more tasks are taken, for this reason.
     retired: Option<String>,
+    /// Exit now, for this reason.
+    leaving: Option<String>,
     /// The node wants us gone when idle.
     pub(crate) exit: bool,
     /// Garbage was collected since we are to exit.
@@ -148,14 +91,16 @@ pub struct Executor {
 impl Executor {
     pub(crate) fn new(has_job: bool) -> Self {
         Self {
-            queue: VecDeque::new(),
-            running: None,
-            thread: None,
+            lanes: vec![Lane::new(1)],
+            running: Slab::new(),
+            runner: Runner::Main,
+            lending: Lending::default(),
             constructor: None,
             start: None,
             join: None,
             has_job,
             retired: None,
+            leaving: None,
             exit: false,
             collected: false,
             memory_is_short: false,
@@ -170,121 +115,175 @@ impl Executor {
         (!std::mem::replace(&mut self.collected, true)).then_some(Work::Collect)
     }
 
-    pub(crate) fn push(&mut self, peer: ProcessId, number: u64, bytes: &[u8]) {
-        self.queue.push_back(Queued { peer, number, bytes: bytes.to_vec() });
+    pub(crate) fn push(&mut self, peer: ProcessId, number: u64, lane: u16, bytes: &[u8]) {
+        // A lane that this process does not have is that of whatever names none.
+        let at = if usize::from(lane) < self.lanes.len() { lane } else { 0 };
+        let queued = Queued { peer, number, lane: at, bytes: bytes.to_vec() };
+        self.lanes[usize::from(at)].push(queued);
     }
 
     /// Nobody waits for these any more.
     pub(crate) fn forget(&mut self, peer: ProcessId) {
-        self.queue.retain(|queued| queued.peer != peer);
+        self.lanes.iter_mut().for_each(|lane| lane.forget(peer));
     }
 
-    /// How the calling thread, about to sleep, lends the CPUs of its task.
-    pub(crate) fn lend(&self) -> Lend {
-        let runs = self.running.is_some() && self.thread == Some(std::thread::current().id());
-        if runs { Lend::Pending { due: false } } else { Lend::None }
+    /// Threads that are in the middle of a call.
+    pub(crate) fn busy_threads(&self) -> u32 {
+        self.running.len() as u32
+    }
+
+    /// Whose calls are or were here, as far as that is known.
+    pub(crate) fn givers(&self) -> Vec<ProcessId> {
+        let queued = self.lanes.iter().flat_map(|lane| lane.queued().map(|queued| queued.peer));
+        let running = self.running.iter().map(|(_, running)| running.giver);
+        let mut givers: Vec<ProcessId> = queued.chain(running).chain(self.answered).collect();
+        givers.sort_unstable();
+        givers.dedup();
+        givers
+    }
+
+    /// Whether several calls may run here at once.
+    pub(crate) fn is_concurrent(&self) -> bool {
+        self.runner != Runner::Main
+    }
+
+    /// Whether what `task` does here is recorded.
+    pub(crate) fn is_recorded(&self, task: Option<TaskId>) -> bool {
+        self.running.iter().all(|(_, running)| Some(running.task) != task || running.recorded)
+    }
+
+    /// Ends the process, for this reason, unless it is ending already.
+    pub(crate) fn leave(&mut self, reason: String) {
+        self.leaving.get_or_insert(reason);
+    }
+
+    /// Whether owners are to be told of answers; then they were.
+    pub(crate) fn is_time_to_tell(&mut self, now: u64, every: u64) -> bool {
+        let is_due = self.told + every < now;
+        if is_due {
+            self.told = now;
+        }
+        is_due
+    }
+
+    /// Whether a call that ends may be what the main thread waits for to end the process.
+    pub(crate) fn may_end(&self) -> bool {
+        self.is_concurrent() && (self.exit || self.unreferenced)
     }
 }
 
-/// Whether a waiting thread has lent the CPUs of its task.
-pub(crate) enum Lend {
-    /// It runs no task.
-    None,
-    /// Not yet: most waits are short.
-    Pending { due: bool },
-    /// Yes, and these were told.
-    Lent(Vec<ProcessId>),
-}
-
-impl Lend {
-    pub(crate) fn is_pending(&self) -> bool {
-        matches!(self, Lend::Pending { .. })
+impl State {
+    pub(crate) fn begin_running(
+        &mut self,
+        giver: ProcessId,
+        task: TaskId,
+        lane: u16,
+        recorded: bool,
+    ) -> RunningKey {
+        let running = Running { giver, task, lane, recorded };
+        let key = self.executor.running.insert(running) as u32;
+        self.executor.lanes[usize::from(lane)].begin();
+        if !self.executor.lending.is_quiet() {
+            self.lend_or_take_back();
+        }
+        RunningKey(key)
     }
 
-    pub(crate) fn time_is_up(&mut self) {
-        if let Lend::Pending { due } = self {
-            *due = true;
+    pub(crate) fn end_running(&mut self, key: RunningKey) {
+        let Running { giver, lane, .. } = self.executor.running.remove(key.0 as usize);
+        self.executor.lanes[usize::from(lane)].end();
+        self.executor.answered = Some(giver);
+        if !self.executor.lending.is_quiet() {
+            self.lend_or_take_back();
         }
     }
-
-    pub(crate) fn advance(&mut self, state: &mut State) {
-        if !matches!(self, Lend::Pending { due: true }) {
-            return;
-        }
-        state.io.tell_node(to_node::Body::Blocked(control::Empty {}));
-        *self = Lend::Lent(tell_owners(state));
-    }
-
-    pub(crate) fn end(self, state: &mut State) {
-        if let Lend::Lent(told) = self {
-            state.io.tell_node(to_node::Body::Unblocked(control::Empty {}));
-            told.iter().for_each(|peer| state.io.send(*peer, &Frame::Unblocked));
-            state.io.wake_peers();
-        }
-    }
-}
-
-/// Lets owners take back what is queued here: who was told.
-fn tell_owners(state: &mut State) -> Vec<ProcessId> {
-    let Executor { queue, running, answered, .. } = &state.executor;
-    let queued = queue.iter().map(|queued| queued.peer);
-    let mut told: Vec<ProcessId> = queued.chain(*running).chain(*answered).collect();
-    told.sort_unstable();
-    told.dedup();
-    told.iter().for_each(|peer| state.io.send(*peer, &Frame::Blocked));
-    state.io.wake_peers();
-    told
 }
 
 impl Runtime {
     /// Takes no more tasks. The worker exits when nobody needs what it owns.
-    pub fn retire(&self, reason: String) {
+    pub(crate) fn retire(&self, reason: String) {
         let state = &mut *self.lock();
         // The node gives it no other work once the lease is back.
         state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.clone() }));
-        tell_owners(state);
+        state.tell_owners();
         state.executor.retired = Some(reason);
     }
 
-    /// Says that the calling thread is the one that runs tasks.
-    pub fn run_tasks_here(&self) {
-        self.lock().executor.thread = Some(std::thread::current().id());
+    /// Calls run in lanes with these limits from now on; of an actor, before it takes any.
+    pub(crate) fn open_lanes(&self, runner: Runner, limits: &[u32]) {
+        let state = &mut *self.lock();
+        state.executor.runner = runner;
+        state.executor.lanes = limits.iter().map(|limit| Lane::new(*limit)).collect();
     }
 
-    /// Work, if there is some now.
-    pub fn take_work(&self) -> Option<Work> {
+    /// Wakes the main thread.
+    pub(crate) fn call_main(&self) {
+        self.bell().ring();
+    }
+
+    /// Work for the main thread, if there is some now.
+    pub fn take_work(self: &Arc<Self>) -> Option<Work> {
         let mut work = None;
         self.look_around(|state| {
-            work = next_work(state);
+            work = next_work(self, state);
             work.is_some()
         });
         work
     }
 
-    /// Sleeps until there is work, at most until `deadline`.
-    pub fn next_work(
-        &self,
-        deadline: Option<u64>,
-        interrupted: impl FnMut() -> bool,
-    ) -> Result<Work, Waited> {
+    /// Sleeps until there is work for the main thread, at most until `deadline`.
+    pub(crate) fn next_work(self: &Arc<Self>, deadline: Option<u64>) -> Result<Work, Waited> {
         let mut work = None;
         let done = |state: &mut State| {
-            work = next_work(state);
+            work = next_work(self, state);
             work.is_some()
         };
         let near = |state: &mut State| {
             state.executor.answered.and_then(|caller| state.io.processor_of(caller))
         };
-        let waited = self.wait(deadline, None, interrupted, done, near);
+        let waited = self.wait(deadline, None, || false, done, near);
         work.ok_or(waited)
     }
 
+    /// A call of a lane for one of its threads, if there is one now; and whether one more thread
+    /// is to be started. `was_stirred`: the thread was woken or started for it.
+    pub(crate) fn take_call(
+        self: &Arc<Self>,
+        lane: usize,
+        was_stirred: bool,
+    ) -> (Option<Call>, bool) {
+        let (mut call, mut grows) = (None, false);
+        self.look_around(|state| {
+            if was_stirred {
+                state.executor.lanes[lane].searched();
+            }
+            call = begin_next(self, state, lane);
+            grows = stir(state, lane);
+            call.is_some()
+        });
+        (call, grows)
+    }
+
+    /// Sleeps until there may be a call for a thread of this lane; whether it was woken for one.
+    pub(crate) fn sleep_in_lane(&self, lane: usize) -> bool {
+        let mut state = self.lock();
+        if state.executor.lanes[lane].is_startable() {
+            return false;
+        }
+        state.io.wake_peers();
+        let awakened = state.executor.lanes[lane].awakened.clone();
+        state.executor.lanes[lane].sleeps();
+        awakened.wait(&mut state);
+        state.executor.lanes[lane].woke();
+        true
+    }
+
     /// Asks `giver` for a function and sleeps until it is here.
-    pub fn fetch_function(
+    pub(crate) fn fetch_function(
         &self,
         giver: ProcessId,
         id: FunctionId,
-    ) -> Result<std::sync::Arc<[u8]>, String> {
+    ) -> Result<Arc<[u8]>, String> {
         {
             let state = &mut *self.lock();
             if let Some(payload) = state.arrived.remove(&id) {
@@ -309,112 +308,52 @@ impl Runtime {
         }
     }
 
-    /// Answers a task. `contained` are the references inside each value; `error` is the name
-    /// and the text of what it raised.
-    pub fn answer(
-        &self,
-        execution: Execution,
-        name: &Arc<str>,
-        outcome: Outcome,
-        values: &[(oxiray_owner::Content, Vec<ObjectKey>)],
-        error: Option<(&str, &str)>,
-    ) {
-        let state = &mut *self.lock();
-        let now = monotonic_ns();
-        let ran_ns = now.saturating_sub(execution.started);
-        execution.record(&mut state.io.events, name, now, error);
-        let Execution { giver, held, token, .. } = execution;
-        state.executor.running = None;
-        state.executor.answered = Some(giver);
-        let retained: Vec<ObjectId> = state.owner.end_task(giver, token, held, &mut state.io);
-        let mut handed_over = Vec::new();
-        let values = values
-            .iter()
-            .map(|(content, keys)| {
-                handed_over.extend_from_slice(keys);
-                let contained = keys.iter().map(|key| state.owner.name(*key)).collect();
-                Value { body: content.as_body(), contained }
-            })
-            .collect();
-        state.owner.hand_over(giver, token, handed_over);
-        state.io.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
-        // While more work waits here, the owner is told now and then only.
-        if state.executor.told + TELL_EVERY_NS < now {
-            state.executor.told = now;
-            state.io.wake_peers();
-        }
-    }
-
-    /// Tells the node how the constructor of our actor ended.
-    pub fn actor_created(&self, actor: ActorId, error: Vec<u8>) {
-        let created = control::ActorCreated { actor: actor.0.to_vec(), error };
-        self.lock().io.tell_node(to_node::Body::ActorCreated(created));
-    }
-
     /// Tells the node that this process is about to exit.
-    pub fn announce_exit(&self, reason: &str) {
+    pub(crate) fn announce_exit(&self, reason: &str) {
         let state = &mut *self.lock();
         state.io.wake_peers();
         state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.to_owned() }));
     }
+}
 
-    /// Keeps the constructor of an actor, which may outlive its creator, if it is not large.
-    pub fn keep_constructor(&self, actor: ActorId, execution: &Execution, class: &[u8]) {
-        let task = &execution.bytes;
-        if task.len() + class.len() > MOST_KEPT {
-            return;
+/// Sees to it that a thread looks after calls of a lane that could begin; whether that takes one
+/// more.
+fn stir(state: &mut State, lane: usize) -> bool {
+    let lane = &mut state.executor.lanes[lane];
+    match lane.stir() {
+        Stir::Nothing => false,
+        Stir::Wake => {
+            lane.awakened.notify_one();
+            false
         }
-        let mut value = (task.len() as u32).to_le_bytes().to_vec();
-        value.extend_from_slice(task);
-        value.extend_from_slice(class);
-        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
-        let verb = KvVerb::Put as i32;
-        let put = Kv { verb, namespace, key, value: Some(value), wide: true, ..Kv::default() };
-        // Nobody waits for the answer.
-        self.lock().io.tell_node(to_node::Body::Kv(put));
-    }
-
-    /// A constructor that was kept, and its class.
-    fn kept_constructor(&self, actor: ActorId) -> Option<(Vec<u8>, Vec<u8>)> {
-        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
-        let get = Kv { verb: KvVerb::Get as i32, namespace, key, ..Kv::default() };
-        let value = self.key_value(get, || false)?.value?;
-        let (len, rest) = value.split_first_chunk()?;
-        let (task, class) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        Some((task.to_vec(), class.to_vec()))
-    }
-
-    /// Asks the creator of an actor for its constructor, and begins it.
-    pub fn begin_constructor(&self, actor: ActorId, start: &StartActor) -> Option<Execution> {
-        let giver = ProcessId(start.creator);
-        let restarts = u16::try_from(start.restarts).unwrap_or(u16::MAX);
-        if start.kept {
-            let (bytes, class) = self.kept_constructor(actor)?;
-            let state = &mut *self.lock();
-            let execution = begin(state, Queued { peer: giver, number: 0, bytes }, restarts)?;
-            state.arrived.insert(execution.task().function, class.into());
-            return Some(execution);
-        }
-        {
-            let state = &mut *self.lock();
-            state.io.send(giver, &Frame::WantConstructor(actor));
-            state.io.wake_peers();
-        }
-        let mut execution = None;
-        self.wait_until(
-            None,
-            || false,
-            |state| {
-                let Some(bytes) = state.executor.constructor.take() else { return false };
-                execution = begin(state, Queued { peer: giver, number: 0, bytes }, restarts);
-                true
-            },
-        );
-        execution
+        Stir::Grow => true,
     }
 }
 
-fn next_work(state: &mut State) -> Option<Work> {
+/// Begins the next call of a lane that was not taken back by its owner.
+fn begin_next(runtime: &Arc<Runtime>, state: &mut State, lane: usize) -> Option<Call> {
+    while let Some(queued) = state.executor.lanes[lane].pop() {
+        if state.io.take(queued.peer, queued.number)
+            && let Some(call) = Call::begin(runtime, state, queued, 0)
+        {
+            return Some(call);
+        }
+    }
+    None
+}
+
+fn next_call(runtime: &Arc<Runtime>, state: &mut State) -> Option<Work> {
+    if !state.executor.has_job {
+        return None;
+    }
+    let lanes = 0..state.executor.lanes.len();
+    if state.executor.runner == Runner::Threads {
+        return lanes.into_iter().find(|lane| stir(state, *lane)).map(Work::Grow);
+    }
+    lanes.into_iter().find_map(|lane| begin_next(runtime, state, lane)).map(Work::Call)
+}
+
+fn next_work(runtime: &Arc<Runtime>, state: &mut State) -> Option<Work> {
     if let Some(config) = state.executor.join.take() {
         state.executor.has_job = true;
         return Some(Work::JoinJob(config));
@@ -425,6 +364,9 @@ fn next_work(state: &mut State) -> Option<Work> {
     if let Some(failure) = state.io.logs.take_unhandled() {
         return Some(Work::Tell(failure));
     }
+    if let Some(reason) = &state.executor.leaving {
+        return Some(Work::Exit(reason.clone()));
+    }
     if let Some(reason) = &state.executor.retired {
         let needed = state.owner.counts() != (0, 0) || !state.owner.owes_nothing();
         if !needed || state.stopped.is_some() {
@@ -432,19 +374,19 @@ fn next_work(state: &mut State) -> Option<Work> {
         }
         return state.executor.collect_once();
     }
-    while state.executor.has_job
-        && let Some(queued) = state.executor.queue.pop_front()
-    {
-        // Its owner may have taken it back.
-        if !state.io.take(queued.peer, queued.number) {
-            continue;
-        }
-        if let Some(execution) = begin(state, queued, 0) {
-            return Some(Work::Task(execution));
-        }
+    if let Some(work) = next_call(runtime, state) {
+        return Some(work);
+    }
+    if state.stopped.is_some() {
+        return Some(Work::Exit("the session ended".to_owned()));
+    }
+    if std::mem::take(&mut state.executor.memory_is_short) {
+        return Some(Work::Collect);
+    }
+    if !state.executor.running.is_empty() {
+        return None;
     }
     let reason = match () {
-        () if state.stopped.is_some() => "the session ended",
         // What it owns, others may still hold; then it stays until they let go.
         () if state.executor.exit && state.owner.counts() == (0, 0) => {
             "idle worker no longer needed"
@@ -454,39 +396,7 @@ fn next_work(state: &mut State) -> Option<Work> {
             "all handles of the actor are gone"
         }
         () if state.executor.exit => return state.executor.collect_once(),
-        () if std::mem::take(&mut state.executor.memory_is_short) => return Some(Work::Collect),
         () => return None,
     };
     Some(Work::Exit(reason.to_owned()))
-}
-
-/// Begins a task. `restarts`: how often its actor was started again, of a constructor; its owner
-/// sends the same bytes each time, and each run is an attempt.
-fn begin(state: &mut State, queued: Queued, restarts: u16) -> Option<Execution> {
-    let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else {
-        return None;
-    };
-    let frame::Task { token, id, attempt, recorded, .. } = task;
-    let attempt = attempt.saturating_add(restarts);
-    let contained = task.values.iter().flat_map(|value| value.contained.iter());
-    let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
-    let held = state.owner.begin_task(names.into_iter());
-    state.executor.running = Some(queued.peer);
-    let started = monotonic_ns();
-    match recorded {
-        true => state.io.events.begin(id, attempt, started),
-        false => state.io.events.begin_unrecorded(id),
-    }
-    Some(Execution {
-        giver: queued.peer,
-        bytes: queued.bytes,
-        held,
-        token,
-        started,
-        called: Cell::new(0),
-        returned: Cell::new(0),
-        id,
-        attempt,
-        recorded,
-    })
 }

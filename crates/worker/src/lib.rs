@@ -8,30 +8,44 @@
 //! - [`logs`]: lines for the driver's terminal
 //! - [`pump`]: the thread that reads frames while nobody else does
 //! - [`near`]: sleeping near the process that one takes turns with
-//! - [`executor`]: tasks that others pushed to this process
+//! - [`executor`]: what others asked this process to do: calls that wait in lanes, calls that run
+//! - [`call`]: one call, and the handle by which it is answered
+//! - `lane`, `lend`: how many calls run at once; lending CPUs while all of them wait
+//! - [`language`]: the seam to the language whose functions are called
+//! - [`serve`](mod@serve): the loops that take calls and hand them to the language
+//! - `constructor`: constructors of actors
 //! - `report`: what this process holds, told to whoever asks
 //! - [`store`], `copy`: the shared-memory store, as this process sees it
 
+pub mod call;
 pub mod connect;
+mod constructor;
 pub mod control;
 mod copy;
 pub mod executor;
 pub mod io;
+mod lane;
+pub mod language;
+mod lend;
 pub mod logs;
 mod near;
 pub mod pump;
 pub mod questions;
 mod report;
 pub mod runtime;
+pub mod serve;
 pub mod store;
 
+pub use call::{Call, Raised};
 pub use connect::{
     DriverConfig, DriverSession, StartError, connect_driver, start_driver, start_worker,
 };
-pub use executor::{Execution, Work};
+pub use executor::Work;
+pub use language::{Language, Loaded, Serving};
 pub use logs::{LogItem, NextLog};
 pub use questions::{NoRoom, Unseen};
 pub use runtime::{Identity, Runtime, State, Waited};
+pub use serve::{serve, serve_lane};
 pub use store::{Look, Room};
 
 pub use oxiray_owner::actor::handle_object;

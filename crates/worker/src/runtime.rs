@@ -18,12 +18,13 @@ use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, JobConfig, Shape, to_node};
-use oxiray_wire::frame::{Frame, RefName, task_number};
+use oxiray_wire::frame::{Frame, RefName, task_place};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use smallvec::SmallVec;
 
 use crate::executor::Executor;
 use crate::io::{Inbox, Io};
+use crate::lend::Lend;
 use crate::logs::Logs;
 use crate::near::{Near, Turns};
 use crate::pump::PumpBed;
@@ -120,6 +121,7 @@ pub struct Runtime {
     /// What workers print, for a driver.
     pub logs: Arc<Logs>,
     pub(crate) leaving: AtomicBool,
+    pid: u32,
 }
 
 impl State {
@@ -129,9 +131,15 @@ impl State {
         self.io.events.set_now(now);
     }
 
-    /// Takes a task that people call `label`: its returns.
-    fn submit(&mut self, spec: TaskSpec, label: Label<'_>) -> SmallVec<[ObjectKey; 1]> {
-        let Self { owner, io, .. } = self;
+    /// Takes a task that people call `label`: its returns. `by`: the call that submits it, where
+    /// several run.
+    fn submit(
+        &mut self,
+        spec: TaskSpec,
+        label: Label<'_>,
+        by: Option<TaskId>,
+    ) -> SmallVec<[ObjectKey; 1]> {
+        let Self { owner, io, executor, .. } = self;
         if spec.recorded {
             let kind = match spec.target {
                 Target::Function { .. } => TaskKind::Function,
@@ -140,6 +148,9 @@ impl State {
             };
             let waits = spec.refs.iter().any(|key| owner.content(*key).is_none());
             let needs = spec.refs.iter().map(|key| owner.id_of(*key));
+            if executor.is_concurrent() {
+                io.events.act_for(by, true);
+            }
             io.events.submitted(spec.id, kind, label, waits, needs);
         }
         owner.submit(spec, io)
@@ -183,8 +194,8 @@ impl State {
         }
         self.set_now(monotonic_ns());
         for (peer, bytes) in inbox.iter() {
-            if let Some(number) = task_number(bytes) {
-                self.executor.push(peer, number, bytes);
+            if let Some((number, lane)) = task_place(bytes) {
+                self.executor.push(peer, number, lane, bytes);
             } else if let Ok(frame) = Frame::decode(bytes) {
                 self.on_frame(peer, frame);
             }
@@ -275,7 +286,29 @@ impl Runtime {
             near: Near::default(),
             replies: Replies::default(),
             leaving: AtomicBool::new(false),
+            pid: std::process::id(),
         }
+    }
+
+    /// Whether this process is the one that connected: a forked child only inherits it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// Notes a span of time that the user marked, in `task` where several run in this process.
+    pub fn record_span(
+        &self,
+        task: Option<TaskId>,
+        name: &str,
+        start: u64,
+        duration: u64,
+        extra: &str,
+    ) {
+        let State { executor, io, .. } = &mut *self.lock();
+        if executor.is_concurrent() {
+            io.events.act_for(task, executor.is_recorded(task));
+        }
+        io.events.span(name, start, duration, extra);
     }
 
     /// The state. Never held while Python runs.
@@ -344,8 +377,14 @@ impl Runtime {
         number
     }
 
-    /// Submits a task or call, which people call `label`.
-    pub fn submit(&self, spec: TaskSpec, label: Label<'_>) -> SmallVec<[ObjectKey; 1]> {
+    /// Submits a task or call, which people call `label`. `by`: the call that submits it, where
+    /// several run in this process.
+    pub fn submit(
+        &self,
+        spec: TaskSpec,
+        label: Label<'_>,
+        by: Option<TaskId>,
+    ) -> SmallVec<[ObjectKey; 1]> {
         let now = monotonic_ns();
         let state = &mut *self.lock();
         // Answers that came meanwhile make room for what is submitted now.
@@ -353,7 +392,7 @@ impl Runtime {
         state.set_now(now);
         state.turns.submitted();
         state.io.take_turns(state.turns.are_taken());
-        let returns = state.submit(spec, label);
+        let returns = state.submit(spec, label, by);
         self.after_submit(state, now);
         returns
     }
@@ -405,30 +444,21 @@ impl Runtime {
         state.io.wake_peers();
     }
 
-    /// Makes an actor: its handle, counted once. `spec` is its constructor, whose
-    /// retries are how often the actor may be started again.
+    /// Makes an actor, as `wanted` says to the node: its handle, counted once. `spec` is its
+    /// constructor, `by` the call that makes it, where several run in this process.
     pub fn create_actor(
         &self,
         actor: ActorId,
-        class_name: &str,
-        placement: Shape,
-        held: Shape,
-        detached: bool,
+        wanted: control::CreateActor,
         spec: TaskSpec,
+        by: Option<TaskId>,
     ) -> ObjectKey {
         let state = &mut *self.lock();
-        let handle = state.owner.new_actor(actor, detached);
-        let message = control::CreateActor {
-            actor: actor.0.to_vec(),
-            class_name: class_name.to_owned(),
-            placement: Some(placement),
-            held: Some(held),
-            max_restarts: i64::from(spec.retries),
-            detached,
-        };
-        state.io.placements.insert(actor, message);
+        let handle = state.owner.new_actor(actor, wanted.detached);
+        let name = format!("{}.__init__", wanted.class_name).into();
+        state.io.placements.insert(actor, wanted);
         state.set_now(monotonic_ns());
-        state.submit(spec, Label::from(&format!("{class_name}.__init__").into()));
+        state.submit(spec, Label::from(&name), by);
         state.io.wake_peers();
         handle
     }
@@ -574,7 +604,7 @@ impl Runtime {
                 if let Some(reason) = &state.stopped {
                     break Waited::Stopped(reason.clone());
                 }
-                let lend = lends.get_or_insert_with(|| state.executor.lend());
+                let lend = lends.get_or_insert_with(|| Lend::new(state));
                 lend.advance(state);
                 near(state)
             };

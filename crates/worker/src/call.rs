@@ -1,0 +1,257 @@
+//! One call that this process took: what was sent, and the handle by which it is answered.
+//!
+//! - **C-1** A call ends once: by its answer, or with its process. One that is dropped before that
+//!   has failed, so none can end unanswered.
+//! - **C-2** It may be answered by any thread, in any order with others.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use oxiray_events::{EventLog, Ran};
+use oxiray_ids::{FunctionId, ObjectId, ProcessId, TaskId};
+use oxiray_owner::{Content, Failure, ObjectKey, Outbox};
+use oxiray_sys::clock::monotonic_ns;
+use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Task, Value};
+
+use crate::executor::{Queued, RunningKey};
+use crate::runtime::{Runtime, State};
+
+/// Answers are told at least this often while more work waits.
+const TELL_EVERY_NS: u64 = 200_000;
+
+/// A call that was taken, until it is answered.
+pub struct Call {
+    runtime: Arc<Runtime>,
+    running: RunningKey,
+    /// Who pushed it.
+    pub giver: ProcessId,
+    /// The task.
+    pub id: TaskId,
+    /// What to call: a function, or nil for a method of the actor.
+    pub function: FunctionId,
+    /// How many values it returns.
+    pub num_returns: u32,
+    /// Its name, in the frame.
+    name: Range<usize>,
+    /// Its frame, checked to decode.
+    bytes: Vec<u8>,
+    /// References that came with it.
+    held: Vec<ObjectKey>,
+    token: u64,
+    attempt: u16,
+    recorded: bool,
+    started: u64,
+    /// When its function was called and when that returned; 0: not yet.
+    called: Cell<u64>,
+    returned: Cell<u64>,
+    has_ended: bool,
+}
+
+/// What a call raised, as others need it.
+#[derive(Debug)]
+pub struct Raised {
+    /// For whoever gets the value.
+    pub data: Vec<u8>,
+    /// For the record: its name.
+    pub exception: String,
+    /// For the record: its traceback.
+    pub text: String,
+    /// What its owner is to do about it.
+    pub outcome: Outcome,
+}
+
+impl Raised {
+    /// There is no exception, only this text.
+    pub(crate) fn without_exception(text: String) -> Self {
+        Self { data: Vec::new(), exception: String::new(), text, outcome: Outcome::Raised }
+    }
+}
+
+impl Call {
+    /// Begins what was queued. `restarts`: how often its actor was started again, of a constructor;
+    /// its owner sends the same bytes each time, and each run is an attempt.
+    pub(crate) fn begin(
+        runtime: &Arc<Runtime>,
+        state: &mut State,
+        queued: Queued,
+        restarts: u16,
+    ) -> Option<Self> {
+        let Queued { peer: giver, lane, bytes, .. } = queued;
+        let Ok(Frame::Task(task)) = Frame::decode(&bytes) else {
+            return None;
+        };
+        let Task { token, id, function, num_returns, attempt, recorded, .. } = task;
+        let name = task.name.as_ptr().addr() - bytes.as_ptr().addr();
+        let name = name..name + task.name.len();
+        let attempt = attempt.saturating_add(restarts);
+        let contained = task.values.iter().flat_map(|value| value.contained.iter());
+        let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
+        let held = state.owner.begin_task(names.into_iter());
+        let started = monotonic_ns();
+        let running = state.begin_running(giver, id, lane, recorded);
+        let events = &mut state.io.events;
+        match (recorded, state.executor.is_concurrent()) {
+            (true, false) => events.begin(id, attempt, started),
+            (true, true) => events.began(id, attempt, started),
+            (false, _) => events.begin_unrecorded(id),
+        }
+        Some(Self {
+            runtime: runtime.clone(),
+            running,
+            giver,
+            id,
+            function,
+            num_returns,
+            name,
+            bytes,
+            held,
+            token,
+            attempt,
+            recorded,
+            started,
+            called: Cell::new(0),
+            returned: Cell::new(0),
+            has_ended: false,
+        })
+    }
+
+    /// Name of the actor's method, or the task's given name, or empty.
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.bytes[self.name.clone()]).unwrap_or_default()
+    }
+
+    /// The task's frame. Decoding it takes its time: the fields above are for that.
+    pub fn task(&self) -> Task<'_> {
+        match Frame::decode(&self.bytes) {
+            Ok(Frame::Task(task)) => task,
+            _ => unreachable!("checked when it was taken"),
+        }
+    }
+
+    /// The bytes of the task's frame.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its function is about to be called, after arguments or the function had to be fetched.
+    pub fn note_call(&self) {
+        if self.recorded {
+            self.called.set(monotonic_ns());
+        }
+    }
+
+    /// Its function returned, or raised.
+    pub fn note_return(&self) {
+        if self.recorded {
+            self.returned.set(monotonic_ns());
+        }
+    }
+
+    /// It returned these: a value each, with the references inside it. `name` is the function's.
+    pub fn succeed(mut self, name: &Arc<str>, values: &[(Content, Vec<ObjectKey>)]) {
+        self.end(name, Outcome::Done, values, None);
+    }
+
+    /// It raised.
+    pub fn fail(mut self, name: &Arc<str>, raised: Raised) {
+        let Raised { data, exception, text, outcome } = raised;
+        let failure = Failure::new(FailureCode::TaskError, String::new(), data);
+        let failure = Content::Failed(Arc::new(failure));
+        self.end(name, outcome, &[(failure, Vec::new())], Some((&exception, &text)));
+    }
+
+    /// It raised, and whoever waits for it hears of that by another way: of constructors.
+    pub fn fail_quietly(mut self, name: &Arc<str>, exception: &str, text: &str) {
+        self.end(name, Outcome::Raised, &[], Some((exception, text)));
+    }
+
+    /// The process ends, for this reason, and the call with it.
+    pub fn end_process(mut self, reason: String) {
+        self.has_ended = true;
+        let state = &mut *self.runtime.lock();
+        state.end_running(self.running);
+        state.executor.leave(reason);
+        self.runtime.call_main();
+    }
+
+    fn end(
+        &mut self,
+        name: &Arc<str>,
+        outcome: Outcome,
+        values: &[(Content, Vec<ObjectKey>)],
+        error: Option<(&str, &str)>,
+    ) {
+        self.has_ended = true;
+        let (giver, token) = (self.giver, self.token);
+        let held = std::mem::take(&mut self.held);
+        let runtime = &self.runtime;
+        let state = &mut *runtime.lock();
+        let now = monotonic_ns();
+        let ran_ns = now.saturating_sub(self.started);
+        self.record(&mut state.io.events, name, now, error);
+        state.end_running(self.running);
+        let retained: Vec<ObjectId> = state.owner.end_task(giver, token, held, &mut state.io);
+        let mut handed_over = Vec::new();
+        let values = values
+            .iter()
+            .map(|(content, keys)| {
+                handed_over.extend_from_slice(keys);
+                let contained = keys.iter().map(|key| state.owner.name(*key)).collect();
+                Value { body: content.as_body(), contained }
+            })
+            .collect();
+        state.owner.hand_over(giver, token, handed_over);
+        state.io.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
+        // While more work waits here, the owner is told now and then only.
+        if state.executor.is_time_to_tell(now, TELL_EVERY_NS) {
+            state.io.wake_peers();
+        }
+        if state.executor.may_end() {
+            runtime.call_main();
+        }
+    }
+
+    /// Notes how it ran, if that is recorded.
+    fn record(
+        &self,
+        events: &mut EventLog,
+        name: &Arc<str>,
+        now: u64,
+        error: Option<(&str, &str)>,
+    ) {
+        if !self.recorded {
+            return events.end();
+        }
+        let (called, returned) = match (self.called.get(), self.returned.get()) {
+            // It failed on the way to its function.
+            (_, 0) => (now, now),
+            // Its arguments came with it.
+            (0, returned) => (self.started, returned),
+            times => times,
+        };
+        events.ran(&Ran {
+            task: self.id,
+            attempt: self.attempt,
+            name,
+            start: self.started,
+            fetch: called.saturating_sub(self.started),
+            execute: returned.saturating_sub(called),
+            store: now.saturating_sub(returned),
+            error,
+        });
+    }
+}
+
+impl Drop for Call {
+    /// Nobody will answer it (C-1). In a forked child it is the parent's to answer.
+    fn drop(&mut self) {
+        if self.has_ended || !self.runtime.is_ours() {
+            return;
+        }
+        let text = "its worker gave the call up without an answer";
+        let failure = Content::failed(FailureCode::System, text);
+        let name: Arc<str> = self.name().into();
+        self.end(&name, Outcome::Raised, &[(failure, Vec::new())], Some(("RaySystemError", text)));
+    }
+}
