@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// Bytes of a page. By the C library: tools such as valgrind hide the auxiliary vector, where it
@@ -16,10 +16,16 @@ fn page_size() -> usize {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// Makes an anonymous memory file of `len` zero bytes.
+/// Makes an anonymous memory file of `len` zero bytes, for its owner alone. Its length is final:
+/// no process that maps it can cut it short under the others, whose next access would end them.
 pub fn memory_file(name: &str, len: usize) -> io::Result<OwnedFd> {
-    let fd = memfd_create(name, MemfdFlags::CLOEXEC)?;
+    let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL).or_else(|_| {
+        // Kernels before 6.3 do not know files that can never be executed.
+        memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+    })?;
+    fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
     ftruncate(&fd, len as u64)?;
+    fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(fd)
 }
 
@@ -292,6 +298,20 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_memory_file_is_private_and_keeps_its_length() {
+        let file = memory_file("test", 8192).unwrap();
+        let about = rustix::fs::fstat(&file).unwrap();
+        assert_eq!((about.st_mode & 0o777, about.st_size), (0o600, 8192));
+        for len in [0, 4096, 16384] {
+            assert!(ftruncate(&file, len).is_err(), "{len}");
+        }
+        let mapping = Mapping::new(&file, 8192).unwrap();
+        mapping.write(0, &[5; 8192]);
+        mapping.discard(0, 8192);
+        assert_eq!(mapping.bytes(0, 8192), vec![0; 8192], "its memory can still be given back");
+    }
 
     #[test]
     fn what_is_discarded_reads_as_zero_and_no_more_than_that() {
