@@ -26,6 +26,9 @@ if not BASE.startswith(_PREFIX):
         prefix=os.path.basename(_PREFIX), dir="/tmp"
     )
 
+# Nothing stays of a session, unless a test is about that.
+os.environ["OXIRAY_KEEP_SESSIONS"] = "0"
+
 import oxiray as ray  # noqa: E402
 
 
@@ -86,7 +89,7 @@ def nothing_is_left():
     yield
     ray.shutdown()
     wait_until(lambda: not processes_under(BASE), 10, f"processes end: {processes_under(BASE)}")
-    left = [name for name in os.listdir(BASE) if name != "crashed"]
+    left = os.listdir(BASE)
     shutil.rmtree(BASE, ignore_errors=True)
     assert not left, f"session directories are left: {left}"
 
@@ -157,8 +160,8 @@ class Driver:
         wait_until(
             lambda: not processes_under(self.base), 10, f"left: {processes_under(self.base)}"
         )
-        sessions = lambda: [n for n in os.listdir(self.base) if n != "crashed"]  # noqa: E731
-        wait_until(lambda: not sessions(), 10, f"session directories left: {sessions()}")
+        left = lambda: os.listdir(self.base)  # noqa: E731
+        wait_until(lambda: not left(), 10, f"session directories left: {left()}")
         shutil.rmtree(self.base, ignore_errors=True)
 
 

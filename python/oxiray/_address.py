@@ -1,83 +1,27 @@
-"""The nodes that `oxiray start` has started on this machine, and which of them an address means.
-
-A node has a file `<base>/started/<session>` with a line `key=value` for each field; the program
-`oxiray` writes it. One whose processes are all gone is removed by whoever meets it.
-"""
+"""Which of the nodes that `oxiray start` has started on this machine an address means."""
 
 from __future__ import annotations
 
 import os
 from typing import NamedTuple
 
-from . import _session_dir
+from . import _native
 
 # How long a try to reach a head may take, to say what is wrong.
 _PATIENCE_S = 2.0
 
 
 class StartedNode(NamedTuple):
-    path: str
     address: str  # of the control service
     node_address: str
     node_id: str
     session_dir: str
     is_head: bool
-    node: str  # its process: pid and start time
-    control: str
-
-    def runs(self) -> bool:
-        return is_alive(self.node)
-
-
-def parse(text: str, path: str = "") -> StartedNode:
-    """A node's file, read."""
-    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    return StartedNode(
-        path,
-        fields.get("address", ""),
-        fields.get("node_address", ""),
-        fields.get("node_id", ""),
-        fields.get("session_dir", ""),
-        bool(fields.get("is_head")),
-        fields.get("node_pid", ""),
-        fields.get("control_pid", ""),
-    )
 
 
 def running() -> list[StartedNode]:
     """The nodes that run, the latest last."""
-    folder = os.path.join(_session_dir.base(), "started")
-    found = []
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    for name in names:
-        path = os.path.join(folder, name)
-        try:
-            with open(path) as file:
-                node = parse(file.read(), path)
-            written = os.stat(path).st_mtime_ns
-        except OSError:  # it went away
-            continue
-        if name.startswith("."):  # being written
-            continue
-        if node.runs():
-            found.append((written, node))
-        elif not is_alive(node.control):
-            forget(node)
-    return [node for _, node in sorted(found, key=lambda pair: pair[0])]
-
-
-def forget(node: StartedNode) -> None:
-    """Removes what a node that ended has left. Never raises."""
-    _session_dir.remove(node.path)
-    try:
-        os.rmdir(os.path.dirname(node.path))
-    except OSError:  # there are others
-        pass
-    if os.path.isdir(node.session_dir):
-        _session_dir.bury(node.session_dir)
+    return [StartedNode(**fields) for fields in _native.started_nodes()]
 
 
 def resolve(address: str | None) -> StartedNode | None:
@@ -95,7 +39,7 @@ def resolve(address: str | None) -> StartedNode | None:
             return None
         raise ConnectionError(
             "Could not find any running Ray instance: no node of a cluster runs on this machine "
-            f"(looked in {_session_dir.base()}). Start one with `oxiray start --head`, or join one "
+            f"(looked in {_native.sessions_folder()}). Start one with `oxiray start --head`, or join one "
             "with `oxiray start --address=HOST:PORT`; or leave the address out, and init() starts "
             "a session of its own."
         )
@@ -156,14 +100,3 @@ def _why_not(address: str, host: str, port: int) -> str:
         f"start --address={address} --token=...` here first; `oxiray token --show-command` on the "
         "head machine prints the whole command."
     )
-
-
-def is_alive(process: str) -> bool:
-    """Whether the process, written as pid and start time, is still there."""
-    pid, _, since = process.partition(" ")
-    try:
-        with open(f"/proc/{int(pid)}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return False
-    return fields[0] not in ("Z", "X") and fields[19] == since

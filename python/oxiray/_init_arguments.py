@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
-from . import _devices, _machine, _session_dir, _spilling
+from . import _devices, _machine, _native, _spilling
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _node(address: str | None) -> StartedNode | None:
     """The node of this machine that the address means, or the environment, or that is there."""
     if not address and not os.environ.get("OXIRAY_ADDRESS") and not os.environ.get("RAY_ADDRESS"):
         # The usual case, without another import.
-        if not os.path.isdir(f"{_session_dir.base()}/started"):
+        if not _native.started_nodes():
             return None
     elif address == "local":
         return None

@@ -111,6 +111,34 @@ def actor_names(namespace: str) -> list[tuple[str, str]]:
 
 def kill_actor(actor: ActorRef, no_restart: bool) -> None: ...
 
+# The folder of sessions.
+def sessions_folder() -> str:
+    """Where it is, or would be made."""
+
+def new_session(parent: str | None) -> str:
+    """The path of a new session's directory, in `parent` if that is given; makes nothing."""
+
+def make_session(path: str, is_elsewhere: bool) -> None:
+    """Makes it, and holds it for its node service; an OSError says what is in the way, and what to do. `is_elsewhere`: not in the folder."""
+
+def hand_over_session() -> None:
+    """Its node service holds it now."""
+
+def end_session(path: str) -> None:
+    """Ends what is left of a session whose node service has gone."""
+
+def dashboard_url(session_dir: str) -> str | None:
+    """With its token; None: there is none on this machine."""
+
+def started_nodes() -> list[dict[str, Any]]:
+    """The nodes that run, the latest last: address, node_address, node_id, session_dir: str; is_head: bool"""
+
+def forget_cluster(name: str) -> None:
+    """Removes the keyring and the state of a cluster that ended from the folder."""
+
+def forget_node(name: str) -> None:
+    """Removes what a node that ended has left in the folder."""
+
 # Sessions.
 def start(
     *,
@@ -133,7 +161,6 @@ def start(
 ) -> None: ...
 def connect(
     *,
-    socket: str,
     session_dir: str,
     sys_path: list[str],
     namespace: str,
@@ -141,7 +168,7 @@ def connect(
     entrypoint: str,
     python: str,  # "3.11"
 ) -> None:
-    """To the node service that listens there; ConnectionError or RuntimeError with the reason."""
+    """To the node service of our user that listens there; ConnectionError or RuntimeError with the reason."""
 
 def stop(failure: str) -> None:
     """Ends the session. `failure` says what ends the program, if that is an error."""

@@ -74,8 +74,6 @@ def init(address: str | None = None, **options: Any) -> RayContext:
 
 def _init(arguments: Arguments) -> RayContext:
     global number, _context, _printer, _driver_pid, _directory, _is_guest, _forked_from
-    from . import _session_dir
-
     if _native.is_running():
         if arguments.ignore_reinit_error:
             return _context or _make_context()
@@ -85,17 +83,17 @@ def _init(arguments: Arguments) -> RayContext:
         )
     _end()  # what an interrupted shutdown() left
     node = arguments.node
-    directory = node.session_dir if node else _session_dir.choose(arguments.temp_dir)
+    directory = node.session_dir if node else _native.new_session(arguments.temp_dir)
     _register()
     # From here on `shutdown` can end whatever has been started.
     _driver_pid, _is_guest, _directory = os.getpid(), node is not None, directory
     try:
         if node is None:
-            _session_dir.create(directory)
-            _session_dir.sweep(directory)
+            _native.make_session(directory, arguments.temp_dir is not None)
         _import_meanwhile()
         if node is None:
             _start(arguments, directory)
+            _native.hand_over_session()
         else:
             _connect(arguments, directory)
         number, _forked_from = number + 1, 0
@@ -135,7 +133,6 @@ def _start(arguments: Arguments, directory: str) -> None:
 
 def _connect(arguments: Arguments, directory: str) -> None:
     _native.connect(
-        socket=f"{directory}/node.sock",
         session_dir=directory,
         sys_path=_sys_path(),
         namespace=arguments.namespace,
@@ -210,15 +207,13 @@ def _end(failure: str = "") -> None:
     global _context, _printer, _directory
     if not _directory:
         return
-    from . import _session_dir
-
     _native.stop(failure)
     _context = None
     if _printer is not None:
         _printer.join(_LAST_LINES_S)
         _printer = None
     if not _is_guest:
-        _session_dir.remove(_directory)
+        _native.end_session(_directory)
     _directory = ""
 
 
@@ -269,16 +264,7 @@ def _make_context() -> RayContext:
 
 def _dashboard_url(directory: str) -> str:
     """Where the session's dashboard is, with its token but, as Ray's, without `http://`."""
-    try:
-        with open(f"{directory}/dashboard.address") as file:
-            host, _, port = file.read().rpartition(":")
-        with open(f"{directory}/dashboard.token") as file:
-            token = file.read()
-    except OSError:  # there is none, or it is on the head, which is another machine
-        return ""
-    # What is bound at every address is reached at each, and a browser needs one.
-    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
-    return f"{host}:{port}/?token={token}"
+    return (_native.dashboard_url(directory) or "").removeprefix("http://")
 
 
 def _program() -> str:

@@ -16,15 +16,16 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import secrets
 import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-from . import _address, _session_dir
+from . import _native
+from ._address import StartedNode
 
 _IP = "127.0.0.1"
 _OBJECT_STORE = 150 * 1024 * 1024
@@ -36,8 +37,10 @@ _FLAGS = ("num_cpus", "num_gpus", "memory", "object_store_memory")
 class Node:
     """A node of a `Cluster`."""
 
-    def __init__(self, started: _address.StartedNode, pipe: int) -> None:
-        self._started = started
+    def __init__(self, said: dict[str, str], pipe: int) -> None:
+        started = _node(said)
+        self._services = _Services(said["node_pid"], said["control_pid"])
+        self._node_address = started.node_address
         self._pipes = [pipe]
         self.address = started.address
         self.node_id = self.unique_id = started.node_id
@@ -50,37 +53,38 @@ class Node:
     @property
     def pid(self) -> int:
         """Of the node service."""
-        return int(self._started.node.partition(" ")[0])
+        return int(self._services.node.partition(" ")[0])
 
     @property
     def control_pid(self) -> int | None:
         """Of the control service, if this is the head."""
-        pid = self._started.control.partition(" ")[0]
+        pid = self._services.control.partition(" ")[0]
         return int(pid) if pid else None
 
     def is_alive(self) -> bool:
-        return self._started.runs()
+        return _is_alive(self._services.node)
 
     def kill_gcs_server(self, check_alive: bool = True) -> None:
         """Kills the control service, and nothing else."""
-        _end(self._started.control, graceful=False)
+        _end(self._services.control, graceful=False)
 
     def start_gcs_server(self) -> None:
         """Starts the control service again, with the state it had."""
         port = self.address.rpartition(":")[2]
         reader, writer = os.pipe()
         self._pipes.append(writer)
-        self._started = _run(["--head", "--port", port], reader, {})
+        said = _run(["--head", "--port", port], reader, {})
+        self._services = _Services(said["node_pid"], said["control_pid"])
 
     def _end(self, graceful: bool) -> None:
-        _end(self._started.node, graceful)
-        _end(self._started.control, graceful)
+        _end(self._services.node, graceful)
+        _end(self._services.control, graceful)
         while self._pipes:
             os.close(self._pipes.pop())
-        _address.forget(self._started)
+        _native.forget_node(os.path.basename(self.session_dir))
 
     def __repr__(self) -> str:
-        return f"Node({self.node_id[:12]}, {self._started.node_address})"
+        return f"Node({self.node_id[:12]}, {self._node_address})"
 
 
 class Cluster:
@@ -96,7 +100,8 @@ class Cluster:
         self.head_node: Node | None = None
         self.worker_nodes: list[Node] = []
         self.connected = False
-        self._directory = ""
+        # Of the directory with its keyring and its state.
+        self._name = f"test-{os.getpid()}-{secrets.token_hex(4)}"
         if not initialize_head and connect:
             raise RuntimeError("Cannot connect to uninitialized cluster.")
         if shutdown_at_exit:
@@ -132,7 +137,8 @@ class Cluster:
             env_vars: environment of the node and its workers.
             others of Ray's: accepted, without effect.
         """
-        arguments = ["--node-ip-address", _IP, "--allow-many", "--cluster-dir", self._home()]
+        arguments = ["--node-ip-address", _IP, "--allow-many"]
+        arguments += ["--cluster-name", self._name]
         if self.head_node is None:
             arguments += ["--head", "--port", str(node_args.get("port") or 0)]
             arguments += [f"--include-dashboard={_dashboard(node_args)}".lower()]
@@ -152,11 +158,11 @@ class Cluster:
             arguments += ["--labels", ",".join(f"{key}={value}" for key, value in pairs)]
         reader, writer = os.pipe()
         try:
-            started = _run(arguments, reader, node_args.get("env_vars") or {})
+            said = _run(arguments, reader, node_args.get("env_vars") or {})
         except BaseException:
             os.close(writer)
             raise
-        node = Node(started, writer)
+        node = Node(said, writer)
         if self.head_node is None:
             self.head_node = node
         else:
@@ -214,17 +220,11 @@ class Cluster:
             shutdown()
         self.connected = False
         for node in reversed(nodes):
-            _ask_to_end(node._started.node)
+            _ask_to_end(node._services.node)
         for node in reversed(nodes):
             node._end(graceful=True)
         self.worker_nodes, self.head_node = [], None
-        if self._directory:
-            _session_dir.remove(self._directory)
-            self._directory = ""
-        try:
-            os.rmdir(os.path.join(_session_dir.base(), "clusters"))
-        except OSError:  # there are others, or none at all
-            pass
+        _native.forget_cluster(self._name)
 
     def _driver_is_at(self, nodes: list[Node]) -> bool:
         from . import _native
@@ -234,22 +234,15 @@ class Cluster:
         node_id = _native.context()["node_id"].hex()
         return any(node.node_id == node_id for node in nodes)
 
-    def _home(self) -> str:
-        """Where the cluster's keyring and state are."""
-        if not self._directory:
-            folder = os.path.join(_session_dir.base(), "clusters")
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            self._directory = tempfile.mkdtemp(prefix="test-", dir=folder)
-        return self._directory
-
 
 def _dashboard(node_args: dict[str, Any]) -> bool:
     asked = any(node_args.get(name) is not None for name in ("dashboard_host", "dashboard_port"))
     return bool(node_args.get("include_dashboard", asked))
 
 
-def _run(arguments: list[str], reader: int, env_vars: dict[str, str]) -> _address.StartedNode:
-    """Runs `oxiray start`; the services get `reader` as their standard input."""
+def _run(arguments: list[str], reader: int, env_vars: dict[str, str]) -> dict[str, str]:
+    """Runs `oxiray start`, and returns what it says of the node; the services get `reader` as their
+    standard input."""
     package = os.path.dirname(os.path.abspath(__file__))
     command = [f"{package}/_bin/oxiray", "start", "--end-with-stdin", *arguments]
     environment = {
@@ -266,13 +259,39 @@ def _run(arguments: list[str], reader: int, env_vars: dict[str, str]) -> _addres
         os.close(reader)
     if done.returncode != 0:
         raise RuntimeError(f"The node could not be started: {done.stderr.strip()}")
-    started = _address.parse(done.stdout)
-    name = os.path.basename(started.session_dir)
-    return started._replace(path=os.path.join(_session_dir.base(), "started", name))
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+class _Services(NamedTuple):
+    """Processes that this program started: number and start of each, as they said."""
+
+    node: str
+    control: str  # empty: it is not the head
+
+
+def _node(said: dict[str, str]) -> StartedNode:
+    return StartedNode(
+        said["address"],
+        said["node_address"],
+        said["node_id"],
+        said["session_dir"],
+        bool(said["is_head"]),
+    )
+
+
+def _is_alive(process: str) -> bool:
+    """Whether the process, written as number and start, is still there."""
+    pid, _, since = process.partition(" ")
+    try:
+        with open(f"/proc/{int(pid)}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return False
+    return fields[0] not in ("Z", "X") and fields[19] == since
 
 
 def _ask_to_end(process: str) -> None:
-    if _address.is_alive(process):
+    if _is_alive(process):
         try:
             os.kill(int(process.partition(" ")[0]), signal.SIGTERM)
         except ProcessLookupError:
@@ -281,7 +300,7 @@ def _ask_to_end(process: str) -> None:
 
 def _end(process: str, graceful: bool) -> None:
     """Ends a process, and returns when it has."""
-    if not _address.is_alive(process):
+    if not _is_alive(process):
         return
     try:
         descriptor = os.pidfd_open(int(process.partition(" ")[0]))

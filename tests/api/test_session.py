@@ -62,19 +62,6 @@ def test_the_table_is_safe_whatever_is_in_it():
     assert "not started" in table({}, "")
 
 
-def test_logs_of_crashed_sessions_expire(tmp_path):
-    from oxiray import _session_dir
-
-    crashed = tmp_path / "crashed"
-    for day in range(10, 30):
-        (crashed / f"session_2026-01-{day}_00-00-00_000000_1").mkdir(parents=True)
-    old = crashed / "session_2026-01-25_00-00-00_000000_1"
-    os.utime(old, (0, 0))
-    _session_dir.sweep(str(tmp_path / "session_now"))
-    kept = sorted(path.name[16:18] for path in crashed.iterdir())
-    assert kept == ["20", "21", "22", "23", "24", "26", "27", "28", "29"]
-
-
 def test_as_a_context_manager(fresh):
     with fresh() as context:
         directory = context["session_dir"]
@@ -248,15 +235,14 @@ def test_an_interrupt_anywhere_in_init_leaves_nothing(driver):
         """
         import os, sys
         import oxiray as ray
-        from oxiray import _session, _session_dir
-        ours = (_session.__file__, _session_dir.__file__)
+        from oxiray import _session
         base = os.environ["OXIRAY_TMPDIR"]
 
         def interrupt_at(line):
             seen = 0
             def trace(frame, event, argument):
                 nonlocal seen
-                if frame.f_code.co_filename not in ours or frame.f_code.co_name == "remove":
+                if frame.f_code.co_filename != _session.__file__:
                     return None
                 if event == "line":
                     seen += 1
@@ -282,7 +268,7 @@ def test_an_interrupt_anywhere_in_init_leaves_nothing(driver):
                     whole += 1
                     ray.shutdown()
                 assert not ray.is_initialized(), line
-                left = [name for name in os.listdir(base) if name != "crashed"]
+                left = os.listdir(base)
                 assert not left, (line, left)
         assert line > 20 and whole <= 1, (line, whole)
         assert ray.get(ray.remote(lambda: 5).remote()) == 5
@@ -330,12 +316,13 @@ def test_an_interrupted_shutdown_can_be_done_again(driver):
 
 
 @pytest.mark.parametrize("how", ["_temp_dir", "OXIRAY_TMPDIR"])
-def test_a_path_too_long_for_sockets_is_said(how, tmp_path, monkeypatch):
+def test_a_path_may_be_longer_than_that_of_a_socket(how, tmp_path, monkeypatch):
     ray.shutdown()
     parent = str(tmp_path / ("x" * 100))
     if how == "OXIRAY_TMPDIR":
         monkeypatch.setenv(how, parent)
-    with pytest.raises(ValueError, match="limit is 107") as caught:
-        ray.init(**({} if how == "OXIRAY_TMPDIR" else {how: parent}))
-    assert parent in str(caught.value)
-    assert not ray.is_initialized() and not os.path.exists(parent)
+    context = ray.init(**({} if how == "OXIRAY_TMPDIR" else {how: parent}))
+    assert context["session_dir"].startswith(parent)
+    assert ray.get(ray.remote(lambda: 5).remote()) == 5
+    ray.shutdown()
+    assert os.listdir(parent) == []

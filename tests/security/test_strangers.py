@@ -634,14 +634,24 @@ def test_the_token_is_changed(tmp_path):
             newcomer("start", address, "--num-cpus=1", OXIRAY_TOKEN=token)
             assert head("status").stdout.partition("Left lately")[0].count("\nNode ") == 3
             newcomer("stop")
-        # A node that runs knows the new one: it needs none to be started again.
-        running("stop")
+        # A node that runs knows the new one: killed, it needs none to be started again. One that
+        # was stopped has forgotten it.
+        kill(running)
         running("start", address, "--num-cpus=1")
         assert running.node_id != node_id
+        running("stop")
+        assert os.listdir(running.base) == []
+        assert "token is needed" in running("start", address, code=1).stderr
     finally:
         newcomer.end()
         running.end()
         head.end()
+
+
+def kill(node):
+    """As when its machine loses power."""
+    os.kill(node.pid(), signal.SIGKILL)
+    wait_until(lambda: not processes_under(node.base), 20)
 
 
 def test_the_token_before_is_good_for_a_node_that_was_away():
@@ -650,7 +660,7 @@ def test_the_token_before_is_good_for_a_node_that_was_away():
     try:
         head.start_head(*HEAD)
         away.join(head, "--num-cpus=1")
-        away("stop")
+        kill(away)
         head("token", "--rotate")
         away("start", f"--address={head.address}", "--num-cpus=1")
         assert head("status").stdout.partition("Left lately")[0].count("\nNode ") == 2

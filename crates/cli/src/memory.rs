@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use oxiray_ids::ProcessId;
-use oxiray_observe::find::{base, sessions};
-use oxiray_observe::{Error, Held, Resource, Session};
+use oxiray_observe::find::{folder, nothing_runs};
+use oxiray_observe::{Held, Resource, Session};
 use oxiray_wire::control::{ClusterView, HeldObject};
 
 use crate::exit::{Result, end};
@@ -46,12 +46,14 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn show_all(options: &Options) -> Result<()> {
-    let base = base();
     let mut text = String::new();
     let found = match options.only.open()? {
         Some(session) => vec![session],
         // A session that ended meanwhile is none.
-        None => sessions(&base).iter().filter_map(|path| Session::open(path).ok()).collect(),
+        None => {
+            let there = folder()?.map(|folder| folder.running()).unwrap_or_default();
+            there.iter().filter_map(|there| Session::open(there.path()).ok()).collect()
+        }
     };
     for mut session in found {
         if let Ok((view, rows, silent)) = ask(&mut session) {
@@ -59,7 +61,7 @@ fn show_all(options: &Options) -> Result<()> {
         }
     }
     if text.is_empty() {
-        return Err(Error::NothingRuns(base).into());
+        return Err(nothing_runs().into());
     }
     print(&text)
 }

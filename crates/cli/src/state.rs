@@ -16,13 +16,13 @@ pub mod summary;
 pub mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use oxiray_observe::find::{base, listens, sessions};
+use oxiray_observe::find::folder;
 use oxiray_observe::{Result, Session};
+use oxiray_session::Folder;
 
-use crate::commands::started;
 use crate::print::remark;
 
 /// Which session is meant.
@@ -55,7 +55,7 @@ impl Which {
     pub(crate) fn open(&self) -> Result<Session> {
         let session = Session::find(self.address.as_deref())?;
         if self.address.is_none() {
-            let others = others(&base(), &session);
+            let others = folder()?.map_or(0, |folder| others(&folder, &session));
             if others > 0 {
                 let name = session.dir().file_name().unwrap_or_default().to_string_lossy();
                 tell(&[format!("this is {name}; --address shows {others} other(s)")]);
@@ -67,11 +67,12 @@ impl Which {
 
 /// How many sessions and clusters run beside this one. They are not asked: one that hangs would
 /// hold this up.
-fn others(base: &Path, session: &Session) -> usize {
-    let nodes = started::all(base).into_iter();
+fn others(folder: &Folder, session: &Session) -> usize {
+    let nodes = folder.started().into_iter();
     let clusters: BTreeMap<PathBuf, String> =
         nodes.map(|node| (node.session_dir, node.address)).collect();
-    let running = sessions(base).into_iter().filter(|path| path != session.dir() && listens(path));
+    let there = folder.running().into_iter().map(|there| there.path().to_owned());
+    let running = there.filter(|path| path != session.dir());
     // Nodes of one cluster are one.
     let names = running.map(|path| match clusters.get(&path) {
         Some(address) => address.clone(),

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use oxiray_observe::find::{base, sessions};
+use oxiray_observe::find::{folder, nothing_runs};
 use oxiray_observe::{Error, Session};
 use oxiray_scheduler::{NODE_ID_LABEL, show_amounts};
+use oxiray_session::{Folder, Session as Directory, Started};
 use oxiray_wire::cluster::{Job, NodeInfo, State};
 use oxiray_wire::control::{ActorPhase, Amount, ClusterView};
 
-use crate::commands::dashboard::url;
-use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
@@ -32,28 +31,35 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn show_all(options: &Options) -> Result<()> {
-    let base = base();
-    let here = started::all(&base);
+    let folder = folder()?;
+    let here = folder.as_ref().map(Folder::started).unwrap_or_default();
+    let clusters = folder.as_ref().map(|folder| folder.clusters(options.address.as_deref()));
     let mut text = String::new();
     let mut trouble = None;
-    for started in started::clusters(&base, options.address.as_deref()) {
+    for started in clusters.unwrap_or_default() {
         match Tool::connect(&started).and_then(|mut tool| tool.see()) {
             Ok(state) => {
                 text.push_str(&show_cluster(&started.address, &state));
-                if let Some(url) = url(&started.session_dir) {
+                let session = Directory::at(&started.session_dir).ok();
+                if let Some(url) = session.and_then(|session| session.dashboard_url()) {
                     text.push_str(&format!("Dashboard {url}\n"));
                 }
             }
             Err(error) => {
-                let known = trouble.replace(format!("{error}{}", remedy(&started)));
+                let known =
+                    trouble.replace(format!("{error}{}", remedy(folder.as_ref(), &started)));
                 tell(known.as_slice());
             }
         }
     }
     if options.address.is_none() {
         let nodes: Vec<&PathBuf> = here.iter().map(|started| &started.session_dir).collect();
-        for path in sessions(&base).iter().filter(|path| trouble.is_some() || !nodes.contains(path))
-        {
+        let there = folder.as_ref().map(Folder::running).unwrap_or_default();
+        let there = there.iter().map(|there| there.path().to_owned());
+        for path in &there.collect::<Vec<_>>() {
+            if trouble.is_none() && nodes.contains(&path) {
+                continue;
+            }
             // A session that ended meanwhile is none.
             if let Ok(view) = Session::open(path).and_then(|mut session| session.view()) {
                 text.push_str(&show(path, &view));
@@ -64,13 +70,14 @@ fn show_all(options: &Options) -> Result<()> {
     match (trouble, text.is_empty(), &options.address) {
         (Some(trouble), ..) => Err(Failure::Other(trouble)),
         (None, false, _) => Ok(()),
-        (None, true, None) => Err(Error::NothingRuns(base).into()),
+        (None, true, None) => Err(nothing_runs().into()),
         (None, true, Some(address)) => Err(Error::NoSuchSession(address.clone()).into()),
     }
 }
 
-fn remedy(started: &Started) -> &'static str {
-    if started.is_head && !started.control_runs() {
+fn remedy(folder: Option<&Folder>, started: &Started) -> &'static str {
+    let runs = folder.is_some_and(|folder| started.control(folder).is_some());
+    if started.is_head && !runs {
         ". It has ended: `oxiray start --head`, with the same --port, starts it again."
     } else {
         ""
@@ -212,7 +219,7 @@ fn show(path: &Path, view: &ClusterView) -> String {
     rows.push(("object store".into(), store));
     rows.push(("workers".into(), view.workers.to_string()));
     rows.push(("actors".into(), view.actors.to_string()));
-    if let Some(url) = url(path) {
+    if let Some(url) = Directory::at(path).ok().and_then(|session| session.dashboard_url()) {
         rows.push(("dashboard".into(), url));
     }
     text.push_str(&table(&rows));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use oxiray_observe::Error;
-use oxiray_observe::find::{base, running};
+use oxiray_observe::find::{nothing_runs, running};
 
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
@@ -26,13 +26,12 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn explain(options: &Options) -> Result<()> {
-    let base = base();
     let mut sessions = match options.only.open()? {
         Some(session) => vec![session],
-        None => running(&base),
+        None => running()?,
     };
     if sessions.is_empty() {
-        return Err(Error::NothingRuns(base).into());
+        return Err(nothing_runs().into());
     }
     let mut found = 0;
     for session in &mut sessions {

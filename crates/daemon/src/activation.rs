@@ -9,18 +9,15 @@ use std::fs::OpenOptions;
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use oxiray_sys::process::spawn_detached;
+use oxiray_sys::process::{kill_group, spawn_detached};
 use oxiray_wire::control::{DashboardConfig, NodeConfig};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::poller::{Poller, Token};
-use crate::zygote::kill_group;
-use oxiray_session::Session;
-use oxiray_session::write_private;
+use oxiray_session::{Session, private_file};
 use oxiray_sys::machine::random_bytes;
 
 /// Ray's, which people know.
@@ -68,9 +65,7 @@ impl DashboardPort {
         listener.set_nonblocking(true)?;
         let token: [u8; 32] = random_bytes()?;
         let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
-        write_private(&session.dashboard_token(), token.as_bytes())?;
-        let address = listener.local_addr()?.to_string();
-        write_private(&session.dashboard_address(), address.as_bytes())?;
+        session.write_dashboard(&listener.local_addr()?.to_string(), &token)?;
         let arguments = [
             ("--session-dir", session.path().display().to_string()),
             ("--host", wanted.host.clone()),
@@ -132,7 +127,7 @@ impl DashboardPort {
     }
 
     fn start(&self) -> io::Result<Serving> {
-        let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.log)?;
+        let log = private_file(OpenOptions::new().create(true).append(true), &self.log)?;
         let mut command = Command::new(std::env::current_exe()?);
         command
             .arg("dashboard")

@@ -29,7 +29,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, pid: u32) -> io::Result<Self> {
+    /// A process of our own user, and of this container: no other may be here.
+    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
+        let peer = packet::peer(&socket)?;
+        if peer.uid != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other(format!("user {} may not connect", peer.uid)));
+        }
+        let pid = peer.pid.ok_or_else(|| io::Error::other("a process of another container"))?;
         packet::set_nonblocking(&socket)?;
         let pidfd = rustix::process::Pid::from_raw(pid as i32).and_then(|pid| {
             rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
@@ -114,6 +120,18 @@ impl Connection {
             }
             None => oxiray_sys::process::kill(self.pid),
         }
+    }
+
+    /// Kills it with all that it has started, which is in its group.
+    pub(crate) fn kill_with_group(&self) {
+        // As long as it can be signalled its number is no other's, though it may have ended.
+        let is_there = self.pidfd.as_ref().is_some_and(|pidfd| {
+            rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::STOP).is_ok()
+        });
+        if is_there {
+            oxiray_sys::process::kill_group(self.pid);
+        }
+        self.kill();
     }
 }
 

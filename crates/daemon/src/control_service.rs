@@ -11,16 +11,19 @@ mod writer;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
 use oxiray_control::{Change, Control, Event, Now, Outbox, PeerId};
 use oxiray_net::{Identity, Keyring, Listener, Security};
+use oxiray_session::listen_as_control;
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
-use oxiray_sys::termination;
+use oxiray_sys::{packet, termination};
 use oxiray_wire::cluster::{ControlConfig, Tokens, from_control};
 use oxiray_wire::control::Text;
 use prost::Message;
+use rustix::fs::Mode;
 
 use crate::daemon::{allow_many_descriptors, log_to};
 use crate::poller::{Poller, Token};
@@ -89,6 +92,8 @@ struct Service {
     store: String,
     writer: Writer,
     poller: Poller,
+    /// By which commands know that this runs, and who it is.
+    known_by: OwnedFd,
     peers: Peers,
     /// What is to be said once what is being written is kept; `None`: nothing is.
     writing: Option<Vec<Said>>,
@@ -108,7 +113,10 @@ fn now() -> Now {
 impl Service {
     fn start(config: ControlConfig) -> io::Result<Self> {
         allow_many_descriptors();
-        log_to(Path::new(&config.log))?;
+        // All of its files are for its owner alone, those of its store too; it starts no program.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
+        let home = Path::new(&config.home);
+        log_to(&home.join("control.log"))?;
         let security = match config.keyring.as_str() {
             "" => Security::Insecure,
             path => {
@@ -131,12 +139,15 @@ impl Service {
         let description = store.describe();
         control.set_store(&description, "");
         let writer = Writer::start(store)?;
+        let known_by = listen_as_control(home)?;
+        packet::set_nonblocking(&known_by)?;
         let poller = Poller::new()?;
         let termination = termination::termination_pipe()?;
         poller.add(&termination, Token::Termination)?;
         // Polled until this process ends.
         std::mem::forget(termination);
         poller.add(&listener, Token::NetListener)?;
+        poller.add(&known_by, Token::Listener)?;
         poller.add(writer.bell(), Token::Disk)?;
         if std::env::var_os("OXIRAY_END_WITH_STDIN").is_some_and(|value| value == "1") {
             poller.add(rustix::stdio::stdin(), Token::Starter)?;
@@ -155,6 +166,7 @@ impl Service {
             store: description,
             writer,
             poller,
+            known_by,
             peers,
             writing: None,
             batches: 0,
@@ -203,6 +215,8 @@ impl Service {
         match token {
             Token::Termination => self.ended = true,
             Token::Starter => self.ended = crate::shell::starter_is_gone(),
+            // Whoever came knows by now what they wanted to.
+            Token::Listener => drop(packet::accept(&self.known_by)),
             Token::Disk => self.on_writer(),
             Token::NetListener => self.peers.on_listener(&self.poller),
             Token::NetLink(slot) => {

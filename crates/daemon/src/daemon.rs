@@ -5,7 +5,6 @@ use std::fs::OpenOptions;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ use crate::poller::{Poller, Token};
 use crate::registration::version_refusal;
 use crate::shell::{Shared, Shell};
 use crate::warmer::Warmer;
-use oxiray_session::Session;
+use oxiray_session::{Session, private_file};
 use oxiray_sys::machine::{MemoryReader, host, random_bytes};
 
 /// Share of the machine's memory that the object store takes unless told.
@@ -91,14 +90,13 @@ fn start(socket: &OwnedFd, register: Register) -> io::Result<Shell> {
     };
     let session = Session::take(&config.session_dir)?;
     let shell = assemble(config, session.clone(), None).and_then(|mut shell| {
-        let (pid, _) = packet::peer(socket)?;
-        let connection = Connection::new(socket.try_clone()?, pid)?;
+        let connection = Connection::new(socket.try_clone()?)?;
         // Answers the driver, before anything that takes longer.
         shell.add_driver(connection, job)?;
         Ok(shell)
     });
     if shell.is_err() {
-        session.remove();
+        session.discard();
     }
     shell
 }
@@ -140,7 +138,7 @@ fn start_member(config: NodeConfig) -> io::Result<(Shell, String)> {
         assemble(config, session.clone(), Some(member)).map(|shell| (shell, address))
     });
     if shell.is_err() {
-        session.remove();
+        session.discard();
     }
     shell
 }
@@ -210,7 +208,7 @@ fn assemble(config: NodeConfig, session: Session, member: Option<Membership>) ->
         shared.registered.control = cluster.control.clone();
     }
     // Before the driver hears of the session: workers come here.
-    let listener = packet::listen_at(&session.socket())?;
+    let listener = session.listen()?;
     packet::set_nonblocking(&listener)?;
     let termination = termination::termination_pipe()?;
     let poller = Poller::new()?;
@@ -314,7 +312,7 @@ pub(crate) fn allow_many_descriptors() {
 
 /// The service's own log; `OXIRAY_LOG` is its level.
 pub(crate) fn log_to(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let file = private_file(OpenOptions::new().create(true).append(true), path)?;
     let level = std::env::var("OXIRAY_LOG").unwrap_or_default();
     let level = level.parse().unwrap_or(tracing::Level::INFO);
     let log = tracing_subscriber::fmt().with_writer(file).with_ansi(false).with_max_level(level);

@@ -26,7 +26,7 @@ use crate::net::Net;
 use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
 use crate::poller::{Poller, Token};
-use crate::zygote::{Zygote, kill_group};
+use crate::zygote::Zygote;
 use oxiray_session::{Session, tail};
 
 /// Printed lines are not sent on while this much waits for the driver: what
@@ -65,8 +65,6 @@ pub(crate) struct Io {
     pub(crate) log_limits: Limits,
     pub(crate) ended_logs: EndedLogs,
     pub(crate) zygote: Option<Zygote>,
-    /// Groups of zygotes that died before their workers.
-    pub(crate) orphaned_groups: Vec<u32>,
     /// Starts that failed within the core's call: it hears of them afterwards.
     pub(crate) failed_starts: Vec<String>,
     /// The driver that the session ends with, if it does.
@@ -105,7 +103,6 @@ impl Io {
             log_limits: Limits::from_environment(),
             ended_logs: EndedLogs::default(),
             zygote: None,
-            orphaned_groups: Vec::new(),
             failed_starts: Vec::new(),
             driver: ProcessId(u64::MAX),
             net: None,
@@ -183,7 +180,6 @@ impl Io {
             return;
         };
         self.poller.remove(zygote.socket());
-        self.orphaned_groups.push(zygote.pid());
         let outstanding = zygote.outstanding();
         let status = zygote.bury();
         let log = tail(&self.session.logs().join("zygote.log"), 2000);
@@ -340,7 +336,7 @@ impl Io {
         })
     }
 
-    /// Ends everything, and leaves nothing behind but the logs of a crash.
+    /// Ends everything, and leaves nothing behind but what is kept of ended sessions.
     pub(crate) fn finish(mut self, ending: Ending) {
         self.read_all_output(None);
         let unsent = self.note_of_unsent();
@@ -358,11 +354,8 @@ impl Io {
         }
         for (_, connection) in &self.connections {
             if connection.output.is_some() {
-                connection.kill();
+                connection.kill_with_group();
             }
-        }
-        for &group in &self.orphaned_groups {
-            kill_group(group);
         }
         if let Some(zygote) = self.zygote.take() {
             zygote.end();
@@ -375,11 +368,7 @@ impl Io {
         }
         self.disk.close();
         tracing::info!(?ending, "session ended");
-        match ending {
-            Ending::DriverGone => self.session.keep_logs_and_remove(),
-            Ending::Asked | Ending::Signal => self.session.remove(),
-            Ending::Excluded => self.session.keep_logs_and_remove(),
-        }
+        self.session.end();
     }
 }
 

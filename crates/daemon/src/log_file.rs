@@ -8,6 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use oxiray_session::private_file;
+
 use crate::task_notes::{TaskNotes, Turn, beside};
 
 /// How much of what a worker prints is kept.
@@ -89,7 +91,8 @@ impl LogFile {
             if self.path.exists() {
                 self.rotate();
             }
-            self.newest = OpenOptions::new().create(true).append(true).open(&self.path).ok();
+            let options = &mut OpenOptions::new();
+            self.newest = private_file(options.create(true).append(true), &self.path).ok();
         }
         let Some(file) = &mut self.newest else { return };
         self.notes.add(&self.path, self.in_newest, turns);

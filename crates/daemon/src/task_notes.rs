@@ -11,6 +11,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use oxiray_session::private_file;
+
 /// From a byte on, what is printed is this task's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
@@ -58,7 +60,7 @@ impl TaskNotes {
         }
         self.bytes += text.len() as u64;
         // A line or two for each task that prints: not worth a descriptor that stays open.
-        let file = OpenOptions::new().create(true).append(true).open(beside(log));
+        let file = private_file(OpenOptions::new().create(true).append(true), &beside(log));
         if file.and_then(|mut file| file.write_all(text.as_bytes())).is_err() {
             // As on a full disk. What is noted so far goes: with a gap in it, it would be wrong.
             let _ = fs::remove_file(beside(log));

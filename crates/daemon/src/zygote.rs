@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use oxiray_session::private_file;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::NodeConfig;
 
@@ -38,7 +39,8 @@ impl Zygote {
     pub(crate) fn start(config: &NodeConfig, logs: &Path) -> io::Result<Self> {
         let (ours, theirs) = packet::pair()?;
         packet::set_nonblocking(&ours)?;
-        let log = OpenOptions::new().create(true).append(true).open(logs.join("zygote.log"))?;
+        let log = logs.join("zygote.log");
+        let log = private_file(OpenOptions::new().create(true).append(true), &log)?;
         let mut command = Command::new(&config.python);
         command
             .args(["-m", "oxiray._zygote"])
@@ -100,7 +102,7 @@ impl Zygote {
 
     /// Ends it and all that it started, and takes its exit status.
     pub(crate) fn end(mut self) -> Option<std::process::ExitStatus> {
-        kill_group(self.child.id());
+        process::kill_group(self.child.id());
         let _ = self.child.kill();
         self.child.wait().ok()
     }
@@ -109,13 +111,6 @@ impl Zygote {
     pub(crate) fn bury(mut self) -> Option<std::process::ExitStatus> {
         let _ = self.child.kill();
         self.child.wait().ok()
-    }
-}
-
-/// Kills the process group that a zygote leads.
-pub(crate) fn kill_group(leader: u32) {
-    if let Some(pid) = rustix::process::Pid::from_raw(leader as i32) {
-        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
 }
 

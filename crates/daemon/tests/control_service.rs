@@ -1,9 +1,11 @@
 //! A real `oxirayd control`, spoken to over its port: what it keeps over a kill,
 //! whom it lets in, and what it does while its store is away.
 
+use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::ops::ControlFlow;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,7 +43,7 @@ impl Control {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir =
             std::env::temp_dir().join(format!("oxiray-control-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        DirBuilder::new().mode(0o700).create(&dir).unwrap();
         Keyring::new(Secret::generate()).save(&dir.join("keyring")).unwrap();
         let store = if store.contains(':') {
             store.to_owned()
@@ -63,7 +65,7 @@ impl Control {
             listen: format!("127.0.0.1:{}", self.port),
             keyring: self.dir.join("keyring").display().to_string(),
             store: self.store.clone(),
-            log: self.dir.join("control.log").display().to_string(),
+            home: self.dir.display().to_string(),
             address: format!("127.0.0.1:{}", self.port),
         };
         let file = self.dir.join("config");

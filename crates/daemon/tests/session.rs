@@ -87,8 +87,7 @@ fn a_session_from_registration_to_its_end() {
     driver.until("answer to stop", |body| matches!(body, Body::Stopped(_)).then_some(()));
     let (status, took) = driver.ended();
     assert!(status.success() && took < SOON, "{status} after {took:?}");
-    assert!(!driver.session.exists());
-    assert!(!driver.base.join("crashed").exists());
+    assert_eq!(driver.left(), ["events", "lock", "logs"]);
     assert!(is_gone_soon(first_pid) && is_gone_soon(fourth_pid));
 }
 
@@ -105,9 +104,9 @@ fn a_driver_that_vanishes_leaves_nothing_but_logs() {
     let (_, took) = driver.ended();
     assert!(took < SOON, "{took:?}");
     assert!(is_gone_soon(pid));
-    assert!(!driver.session.exists());
-    assert!(driver.base.join("crashed/session_test/oxirayd.log").exists());
-    assert!(driver.base.join(format!("crashed/session_test/worker-{pid}.out")).exists());
+    assert_eq!(driver.left(), ["events", "lock", "logs"]);
+    assert!(driver.session.join("logs/oxirayd.log").exists());
+    assert!(driver.session.join(format!("logs/worker-{pid}.out")).exists());
 }
 
 #[test]
@@ -118,7 +117,7 @@ fn a_signal_ends_the_session() {
     oxiray_sys::process::signal(driver.child.id(), 15);
     let (status, took) = driver.ended();
     assert!(status.success() && took < SOON, "{status} after {took:?}");
-    assert!(is_gone_soon(pid) && !driver.session.exists());
+    assert!(is_gone_soon(pid) && !driver.session.join("node.sock").exists());
 }
 
 fn state(driver: &mut Driver, actor: &[u8], phase: ActorPhase) -> ActorState {

@@ -40,6 +40,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use oxiray_session::Session;
 use oxiray_sys::process::inherited_fd;
 
 use app::App;
@@ -70,7 +71,7 @@ pub fn run(fd: i32, options: Options) -> io::Result<()> {
     server::allow_many_connections();
     let listener = TcpListener::from(inherited_fd(fd)?);
     let address = listener.local_addr()?;
-    let token = std::fs::read_to_string(options.session_dir.join("dashboard.token"))?;
+    let token = Session::at(&options.session_dir)?.dashboard_token()?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let hosts = Hosts::new(address.ip(), &options.host, &machine);
     let guard = Guard::new(token, address.port(), hosts);

@@ -1,8 +1,8 @@
 //! The records of this process.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -396,7 +396,7 @@ impl EventLog {
         if self.chunk.is_some() {
             return Ok(());
         }
-        match fs::create_dir(&self.directory) {
+        match DirBuilder::new().mode(0o700).create(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
@@ -406,7 +406,8 @@ impl EventLog {
         let len = (FIRST_CHUNK << self.chunks.min(8)).min(LARGEST_CHUNK);
         let name = format!("{}.{}", self.process.number(), self.chunks);
         let path = self.directory.join(name);
-        let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path)?;
+        let mut options = OpenOptions::new();
+        let file = options.create_new(true).mode(0o600).read(true).write(true).open(&path)?;
         let chunk = self.make_chunk(&file, len).inspect_err(|_| drop(fs::remove_file(&path)))?;
         if let Some(old) = &self.chunk {
             for at in (RUNNING_AT..RUNNING_AT + 48).step_by(8) {
@@ -454,7 +455,8 @@ impl EventLog {
     fn mark_lost(&mut self) {
         if self.lost_file.is_none() {
             let path = self.directory.join(lost_name(self.process.number()));
-            self.lost_file = OpenOptions::new().create(true).append(true).open(path).ok();
+            let mut options = OpenOptions::new();
+            self.lost_file = options.create(true).mode(0o600).append(true).open(path).ok();
         }
         if let Some(file) = &self.lost_file {
             let _ = file.set_len(self.lost);

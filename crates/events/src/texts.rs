@@ -8,7 +8,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use foldhash::fast::RandomState;
@@ -69,7 +69,8 @@ impl TextFile {
 
     fn append(&mut self, text: &[u8]) -> io::Result<u32> {
         if self.file.is_none() {
-            let file = OpenOptions::new().create_new(true).write(true).open(&self.path);
+            let mut options = OpenOptions::new();
+            let file = options.create_new(true).mode(0o600).write(true).open(&self.path);
             let file = match file {
                 // From an earlier try that found no room.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -9,6 +9,9 @@ pub enum Error {
     /// There is no session to look at. Retryable once one was started.
     #[error("no Oxiray session of yours is running (looked in {})", .0.display())]
     NothingRuns(PathBuf),
+    /// The folder of sessions cannot be used; why, and what to do.
+    #[error("{0}")]
+    Folder(io::Error),
     /// There is none of that address.
     #[error("this machine has no session or node of a cluster at {0}; `oxiray status` shows all")]
     NoSuchSession(String),

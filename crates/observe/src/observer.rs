@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use oxiray_ids::ProcessId;
+use oxiray_session::Session as Directory;
 use oxiray_sys::packet;
 use oxiray_wire::control::{
     FileName, FilePart, FromNode, ProcessKind, ReadFile, Register, Registered, ToNode,
@@ -43,7 +44,8 @@ pub(crate) struct Observer {
 impl Observer {
     pub(crate) fn connect(session: &Path) -> Result<Self> {
         let failed = |error| Error::Connection { session: session.to_owned(), error };
-        let socket = packet::connect_to(&session.join("node.sock")).map_err(failed)?;
+        let opened = Directory::at(session).and_then(|session| session.connect());
+        let socket = opened.map_err(failed)?;
         let mut this = Self {
             session: session.to_owned(),
             socket,

@@ -1,6 +1,7 @@
 //! The native module `oxiray._native`: Python's face of the engine.
 //!
 //! - [`session`]: the session of this process: start, stop, who am I
+//! - [`folder`]: where sessions are on this machine
 //! - [`refs`]: `ObjectRef`, and how references travel inside pickles
 //! - [`values`]: Python values to bytes and back
 //! - [`buffers`]: looking at shared memory from Python; all of this crate's unsafe
@@ -25,6 +26,7 @@ mod arguments;
 mod buffers;
 mod call_site;
 mod execute;
+mod folder;
 mod inspect;
 mod language;
 mod objects;
@@ -62,6 +64,15 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(actors::actor_names, module)?,
         wrap_pyfunction!(actors::rebuild_actor, module)?,
         wrap_pyfunction!(refs::rebuild_ref, module)?,
+        wrap_pyfunction!(folder::sessions_folder, module)?,
+        wrap_pyfunction!(folder::new_session, module)?,
+        wrap_pyfunction!(folder::make_session, module)?,
+        wrap_pyfunction!(folder::hand_over_session, module)?,
+        wrap_pyfunction!(folder::end_session, module)?,
+        wrap_pyfunction!(folder::dashboard_url, module)?,
+        wrap_pyfunction!(folder::started_nodes, module)?,
+        wrap_pyfunction!(folder::forget_node, module)?,
+        wrap_pyfunction!(folder::forget_cluster, module)?,
         wrap_pyfunction!(session::start, module)?,
         wrap_pyfunction!(session::connect, module)?,
         wrap_pyfunction!(session::stop, module)?,

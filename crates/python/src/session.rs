@@ -267,11 +267,10 @@ fn begin(driver: DriverSession) {
 
 /// Connects this driver to the node service of a cluster on this machine.
 #[pyfunction]
-#[pyo3(signature = (*, socket, session_dir, sys_path, namespace, log_to_driver, entrypoint, python))]
+#[pyo3(signature = (*, session_dir, sys_path, namespace, log_to_driver, entrypoint, python))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn connect(
     py: Python<'_>,
-    socket: &str,
     session_dir: &str,
     sys_path: Vec<String>,
     namespace: String,
@@ -290,7 +289,7 @@ pub(crate) fn connect(
         python,
         ..JobConfig::default()
     };
-    let driver = py.detach(|| connect_driver(Path::new(socket), job)).map_err(|error| {
+    let driver = py.detach(|| connect_driver(Path::new(session_dir), job)).map_err(|error| {
         PyConnectionError::new_err(format!("{error} (the node service of {session_dir})"))
     })?;
     begin(driver);
@@ -317,6 +316,7 @@ pub(crate) fn after_fork_in_child() -> bool {
     // Forgotten, not dropped: its threads and its node service are the parent's.
     std::mem::forget(inherited);
     std::mem::forget(PRINTING.write().take());
+    crate::folder::forget();
     there_was_one
 }
 

@@ -1,110 +1,161 @@
-//! The directory of a session: socket, logs, and what is left of it afterwards.
+//! One session's directory: the names of what is in it, its socket, and its end.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Logs of this many crashed sessions are kept.
-const CRASHED_KEPT: usize = 10;
+use oxiray_sys::packet;
 
-/// A session's directory, which this program was given and removes.
+use crate::directory::{Directory, refused};
+use crate::folder::Folder;
+use crate::hold::{Hold, LOCK};
+use crate::service::Service;
+
+/// Where the node service listens.
+pub(crate) const SOCKET: &str = "node.sock";
+const LOGS: &str = "logs";
+
+/// A session's directory.
 #[derive(Clone, Debug)]
 pub struct Session {
-    path: PathBuf,
+    directory: Arc<Directory>,
+    /// It lives as long as one of us does; none: this only looks at it.
+    _hold: Option<Arc<Hold>>,
 }
 
 impl Session {
-    /// Takes the directory over. It must be ours alone and empty but for
-    /// `logs`, because all of it is removed in the end.
+    /// A directory that was just made, and is held.
+    pub(crate) fn made(directory: Directory, hold: Hold) -> io::Result<Self> {
+        directory.make(LOGS)?;
+        Ok(Self { directory: directory.into(), _hold: Some(hold.into()) })
+    }
+
+    /// Looks at the session in that directory, which must be ours.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::seen(Directory::at(path)?))
+    }
+
+    pub(crate) fn seen(directory: Directory) -> Self {
+        Self { directory: directory.into(), _hold: None }
+    }
+
+    /// Looks at it and keeps it there meanwhile; none: it is being removed.
+    pub fn hold(&self) -> io::Result<Option<Self>> {
+        let hold = Hold::shared(&self.directory)?;
+        Ok(hold.map(|hold| Self { directory: self.directory.clone(), _hold: Some(hold.into()) }))
+    }
+
+    /// Takes a directory over, which others made for this. It must be ours alone and empty but for
+    /// logs, because all the rest of it is removed in the end.
     pub fn take(path: &str) -> io::Result<Self> {
-        let path = PathBuf::from(path);
+        let path = Path::new(path);
         let refuse = |why: &str| Err(io::Error::other(format!("{}: {why}", path.display())));
-        let about = fs::symlink_metadata(&path)?;
-        if !path.is_absolute() || !about.is_dir() {
+        if !path.is_absolute() {
             return refuse("is not the absolute path of a directory");
         }
-        if about.uid() != rustix::process::getuid().as_raw() || about.mode() & 0o077 != 0 {
-            return refuse("others may use this directory: it must be yours with mode 0700");
-        }
-        let mut entries = fs::read_dir(&path)?.filter_map(Result::ok);
-        if entries.any(|entry| entry.file_name() != "logs") {
+        let directory = Directory::at(path).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => error,
+            _ => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        })?;
+        if directory.names().iter().any(|name| name != LOGS && name != LOCK) {
             return refuse("is not empty");
         }
-        fs::create_dir_all(path.join("logs"))?;
-        Ok(Self { path })
+        let Some(hold) = Hold::shared(&directory)? else {
+            return refuse("somebody is removing it");
+        };
+        directory.open_or_make(LOGS)?;
+        Ok(Self { directory: directory.into(), _hold: Some(hold.into()) })
     }
 
-    /// The directory of a session whose service ended without removing it.
-    pub fn left_by(path: &Path) -> io::Result<Self> {
-        fs::symlink_metadata(path)?;
-        Ok(Self { path: path.to_owned() })
-    }
-
-    /// The directory itself.
+    /// Where the directory is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
+    }
+
+    /// What the session is called.
+    pub fn name(&self) -> String {
+        self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Where the services' and workers' logs are.
     pub fn logs(&self) -> PathBuf {
-        self.path.join("logs")
+        self.path().join(LOGS)
     }
 
-    /// Where the node service listens.
-    pub fn socket(&self) -> PathBuf {
-        self.path.join("node.sock")
+    /// Listens for workers, drivers and observers.
+    pub fn listen(&self) -> io::Result<OwnedFd> {
+        packet::listen_at(&*self.directory, SOCKET)
     }
 
-    /// Without it the dashboard answers nobody.
-    pub fn dashboard_token(&self) -> PathBuf {
-        self.path.join("dashboard.token")
+    /// Connects to its node service, which must be of our user and on this machine, or in this
+    /// container (F-3).
+    pub fn connect(&self) -> io::Result<OwnedFd> {
+        let socket = packet::connect_at(&*self.directory, SOCKET)?;
+        if packet::peer(&socket)?.pid.is_none() {
+            return Err(refused("its node service runs in another container".into()));
+        }
+        Ok(socket)
     }
 
-    /// Where the dashboard is reached, if there is one.
-    pub fn dashboard_address(&self) -> PathBuf {
-        self.path.join("dashboard.address")
+    /// Whether its node service is there: it need not say a word, which one that hangs never does.
+    pub fn is_there(&self) -> bool {
+        matches!(Service::at(&self.directory, SOCKET), Ok(Some(_)))
     }
 
-    /// Removes everything.
-    pub fn remove(&self) {
-        // What was killed a moment ago may just have made one more file.
-        for _ in 0..20 {
-            match fs::remove_dir_all(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
-                _ => return,
-            }
+    /// Leaves where the dashboard is reached, and the token without which it answers nobody.
+    pub fn write_dashboard(&self, address: &str, token: &str) -> io::Result<()> {
+        self.directory.write("dashboard.token", token.as_bytes())?;
+        self.directory.write("dashboard.address", address.as_bytes())
+    }
+
+    /// The token without which the dashboard answers nobody.
+    pub fn dashboard_token(&self) -> io::Result<String> {
+        self.directory.read("dashboard.token")
+    }
+
+    /// The address of its dashboard, token included, for a browser; none: it has no dashboard.
+    pub fn dashboard_url(&self) -> Option<String> {
+        let address = reachable(&self.directory.read("dashboard.address").ok()?);
+        Some(format!("http://{address}/?token={}", self.dashboard_token().ok()?))
+    }
+
+    /// Ends what is left of it, if nobody lives in it.
+    pub fn end_if_left(self) {
+        if let Ok(folder) = Folder::around(&self.directory) {
+            folder.end_left(&self.name());
         }
     }
 
-    /// Removes everything but the logs, which move beside the sessions.
-    pub fn keep_logs_and_remove(&self) {
-        if let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) {
-            let crashed = parent.join("crashed");
-            if fs::create_dir_all(&crashed).is_ok() {
-                let _ = fs::rename(self.logs(), crashed.join(name));
-                forget_oldest(&crashed);
-            }
+    /// The session was never one: all of it goes.
+    pub fn discard(self) {
+        if let Ok(folder) = Folder::around(&self.directory) {
+            folder.remove(&self.name());
         }
-        self.remove();
+    }
+
+    /// The session is over, and who calls this was the last to use it. Only what is to be looked at
+    /// later stays, and not too much of the earlier ones.
+    pub fn end(self) {
+        let folder = Folder::around(&self.directory);
+        crate::kept::strip(&self.directory);
+        if let Ok(folder) = folder {
+            if crate::kept::how_many() == 0 {
+                folder.remove(&self.name());
+            }
+            drop(self);
+            folder.tidy();
+        }
     }
 }
 
-/// Removes all but the newest of the crashed sessions' logs.
-fn forget_oldest(crashed: &Path) {
-    let Ok(entries) = fs::read_dir(crashed) else {
-        return;
-    };
-    let entries = entries.filter_map(Result::ok);
-    let mut dated: Vec<_> = entries
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
-    dated.sort_unstable();
-    let too_many = dated.len().saturating_sub(CRASHED_KEPT);
-    for (_, path) in dated.into_iter().take(too_many) {
-        let _ = fs::remove_dir_all(path);
+/// What is bound at every address of the machine is reached at each; a browser needs one.
+fn reachable(address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some(("0.0.0.0", port)) => format!("127.0.0.1:{port}"),
+        Some(("[::]", port)) => format!("[::1]:{port}"),
+        _ => address.to_owned(),
     }
 }
 
@@ -120,4 +171,16 @@ pub fn tail(path: &Path, most: u64) -> String {
         Ok(bytes)
     };
     String::from_utf8_lossy(&read().unwrap_or_default()).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_is_one_that_a_browser_can_open() {
+        assert_eq!(reachable("0.0.0.0:8265"), "127.0.0.1:8265");
+        assert_eq!(reachable("[::]:8265"), "[::1]:8265");
+        assert_eq!(reachable("10.0.0.1:8265"), "10.0.0.1:8265");
+    }
 }

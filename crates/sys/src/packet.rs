@@ -2,16 +2,19 @@
 //!
 //! One send is one packet is one receive: a message and its descriptors arrive
 //! together or not at all, and no length prefix is needed.
+//!
+//! A socket is named by a directory's descriptor and its name in there: so nobody can lead us to
+//! another one on the way, and the path may be as long as it likes.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{AtFlags, Mode};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-    accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with, socketpair, sockopt,
+    accept_with, bind, connect, listen, recvmsg, sendmsg, socket_with, socketpair,
 };
 
 /// The largest packet that is sent. The kernel's default send buffer holds it.
@@ -31,18 +34,31 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// Listens at `path`, which must not exist.
-pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
+/// The name of a file in an open directory.
+fn address(dir: BorrowedFd<'_>, name: &str) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))?)
+}
+
+/// Listens at `name` in a directory, where nothing of that name may be. Only the owner can
+/// connect, whatever the umask says.
+pub fn listen_at(dir: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    bind(&socket, &address(dir.as_fd(), name)?)?;
+    rustix::fs::chmodat(dir, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
     listen(&socket, 1024)?;
     Ok(socket)
 }
 
-/// Connects to a listener at `path`.
-pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
+/// Connects to the listener at `name` in a directory, if it is of our own user: what another one
+/// says is not heard, and they are told nothing.
+pub fn connect_at(dir: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    connect(&socket, &address(dir.as_fd(), name)?)?;
+    let (Peer { uid, .. }, ours) = (peer(&socket)?, rustix::process::geteuid().as_raw());
+    if uid != ours {
+        let what = format!("user {uid} listens at {name}, not you (user {ours}): nothing is said");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
     Ok(socket)
 }
 
@@ -51,10 +67,27 @@ pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
     Ok(accept_with(listener, SocketFlags::CLOEXEC)?)
 }
 
-/// Who is at the other end: process id and user id, as the kernel saw them connect.
-pub fn peer(socket: impl AsFd) -> io::Result<(u32, u32)> {
-    let credentials = sockopt::socket_peercred(socket)?;
-    Ok((credentials.pid.as_raw_nonzero().get() as u32, credentials.uid.as_raw()))
+/// Who is at the other end, as the kernel saw them connect or begin to listen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// None: a process that cannot be seen from here, in another container.
+    pub pid: Option<u32>,
+    /// The user.
+    pub uid: u32,
+}
+
+/// Who is at the other end.
+pub fn peer(socket: impl AsFd) -> io::Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    let socket = socket.as_fd().as_raw_fd();
+    let into = (&raw mut found).cast();
+    // SAFETY: `found` is of the type that this option has, and `len` says how long it is.
+    if unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, into, &mut len) } < 0
+    {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Peer { pid: u32::try_from(found.pid).ok().filter(|pid| *pid > 0), uid: found.uid })
 }
 
 /// Makes receives and sends return `WouldBlock` instead of sleeping.
@@ -125,5 +158,20 @@ mod tests {
         assert_eq!((&buffer[..len], fds.len()), (&b"again"[..], 0));
         drop(left);
         assert!(receive(&right, &mut buffer).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_listener_is_found_in_its_directory() {
+        let path = std::env::temp_dir().join(format!("oxiray-packet-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let dir = std::fs::File::open(&path).unwrap();
+        let listener = listen_at(&dir, "a.sock").unwrap();
+        let mode = rustix::fs::statat(&dir, "a.sock", AtFlags::SYMLINK_NOFOLLOW).unwrap().st_mode;
+        assert_eq!(mode & 0o777, 0o600);
+        let socket = connect_at(&dir, "a.sock").unwrap();
+        assert_eq!(peer(&socket).unwrap().pid, Some(std::process::id()));
+        drop(listener);
+        assert!(connect_at(&dir, "a.sock").is_err());
+        std::fs::remove_dir_all(path).unwrap();
     }
 }

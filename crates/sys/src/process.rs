@@ -60,6 +60,43 @@ pub fn kill(pid: u32) {
     signal(pid, libc::SIGKILL);
 }
 
+/// Kills the processes of the group that process `leader` leads, or led: those it started, and
+/// they did, unless they made a group of their own. Only to be called while the number cannot be
+/// another's: the leader is there, if only as a status that its parent has not taken, or no
+/// process has its number.
+pub fn kill_group(leader: u32) {
+    // Group 0 is our own, and -1 would be everybody's.
+    if leader > 1 {
+        signal_group(leader as libc::pid_t);
+    }
+}
+
+/// Kills a group that is left of a process which has ended, and whose status somebody else has
+/// taken. A number is not given to a new process while a group has it; so where no process has
+/// it, the group is still the old one's.
+pub fn kill_group_left_by(leader: u32) {
+    if !std::path::Path::new(&format!("/proc/{leader}")).exists() {
+        kill_group(leader);
+    }
+}
+
+fn signal_group(group: libc::pid_t) {
+    // SAFETY: killpg touches no memory of ours.
+    unsafe {
+        libc::killpg(group, libc::SIGKILL);
+    }
+}
+
+/// Ends this process now, and with it what it has started, if it leads a group of its own.
+pub fn end_own_group(code: i32) -> ! {
+    // SAFETY: both only ask for a number.
+    let (pid, group) = unsafe { (libc::getpid(), libc::getpgrp()) };
+    if pid == group {
+        signal_group(group);
+    }
+    exit_now(code)
+}
+
 /// Ends this process now: no destructors, no exit handlers.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit does not return and touches no memory of ours.

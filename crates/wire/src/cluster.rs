@@ -22,9 +22,9 @@ pub struct ControlConfig {
     /// Where it keeps its state: `memory:`, a path, a URL of Redis.
     #[prost(string, tag = "3")]
     pub store: String,
-    /// File of its log.
+    /// The cluster's directory on its machine: for its log, and the socket that it is known by.
     #[prost(string, tag = "4")]
-    pub log: String,
+    pub home: String,
     /// Where others reach it: `10.0.0.1:6379`.
     #[prost(string, tag = "5")]
     pub address: String,

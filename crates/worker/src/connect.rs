@@ -1,6 +1,6 @@
 //! How a driver starts a node service, how a worker finds it.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use oxiray_channel::Bells;
 use oxiray_events::{EventLog, Role};
 use oxiray_ids::{JobId, NodeId, ProcessId};
+use oxiray_session::{Session, private_file};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::VERSION;
@@ -83,7 +84,10 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
         .args(["driver", "--fd", &DRIVER_FD.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(File::create(&errors).map_or_else(|_| Stdio::null(), Stdio::from));
+        .stderr(
+            private_file(OpenOptions::new().create(true).append(true), &errors)
+                .map_or_else(|_| Stdio::null(), Stdio::from),
+        );
     let mut child = process::spawn_detached(&mut command, theirs, DRIVER_FD)
         .map_err(|error| StartError::Spawn { program: config.program.clone(), error })?;
     let register = Register {
@@ -112,9 +116,9 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
     }
 }
 
-/// Connects a driver to a node service that others started.
-pub fn connect_driver(socket: &Path, job: JobConfig) -> Result<DriverSession, StartError> {
-    let socket = packet::connect_to(socket)?;
+/// Connects a driver to the node service of a session that others of our user started.
+pub fn connect_driver(session: &Path, job: JobConfig) -> Result<DriverSession, StartError> {
+    let socket = Session::at(session).and_then(|session| session.connect())?;
     let register = Register {
         version: VERSION,
         kind: ProcessKind::Driver as i32,
@@ -127,7 +131,7 @@ pub fn connect_driver(socket: &Path, job: JobConfig) -> Result<DriverSession, St
 
 /// Connects a forked worker; `output` are the read ends of its two streams.
 pub fn start_worker(session: &Path, output: [OwnedFd; 2]) -> Result<Arc<Runtime>, StartError> {
-    let socket = packet::connect_to(&session.join("node.sock"))?;
+    let socket = Session::at(session).and_then(|session| session.connect())?;
     let kind = ProcessKind::Worker as i32;
     let register = Register { version: VERSION, kind, config: None, job: None };
     let (runtime, _threads) = register_at(socket, register, &output, false)?;

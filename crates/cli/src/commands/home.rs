@@ -1,9 +1,10 @@
 //! The directory of a cluster on this machine: its keyring and, on the head, its state.
 //!
-//! `<base>/clusters/<port>` on the head, `<base>/clusters/<host>-<port>` elsewhere.
-//! It outlives the nodes, so that a node started again needs no token.
+//! In the sessions' folder: `clusters/PORT` on the head, `clusters/HOST-PORT` elsewhere. It outlives
+//! services that crash, so that they are started again with the state and the token they had.
+//! `oxiray stop` removes it, unless the cluster's state is where the user wanted it: then the
+//! cluster is meant to come back, and its members know it by its token.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use clap::Args;
 use oxiray_net::{Identity, Keyring, Secret, Security};
 
 use crate::commands::refuse;
-use oxiray_session::make_private;
+use oxiray_session::Folder;
 
 /// Where the token may be, instead of in an argument.
 pub(super) const VARIABLE: &str = "OXIRAY_TOKEN";
@@ -48,13 +49,34 @@ impl Token {
 /// The directory of a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
+    /// Among the clusters of this machine.
+    pub(super) name: String,
     pub(super) path: PathBuf,
 }
 
+/// In the directory of a head whose state is elsewhere.
+const COMES_BACK: &str = "comes-back";
+
+/// Removes what the clusters had on this machine that have no node here any more, unless they are
+/// to be found again.
+pub(super) fn forget_unused(folder: &Folder) {
+    for name in folder.unused_clusters() {
+        if folder.cluster(&name).is_ok_and(|home| home.about(COMES_BACK).is_err()) {
+            folder.remove_cluster(&name);
+        }
+    }
+}
+
 impl Home {
-    pub(super) fn make(path: PathBuf) -> io::Result<Self> {
-        make_private(&path)?;
-        Ok(Self { path })
+    /// The one of that name in the folder.
+    pub(super) fn make(folder: &Folder, name: &str) -> io::Result<Self> {
+        let path = folder.make_cluster(name)?.path().to_owned();
+        Ok(Self { name: name.to_owned(), path })
+    }
+
+    /// The state is where the user wants it: it outlives `oxiray stop`, and the token with it.
+    pub(super) fn comes_back(folder: &Folder, name: &str) -> io::Result<()> {
+        folder.cluster(name)?.write(COMES_BACK, b"")
     }
 
     pub(super) fn store(&self) -> PathBuf {
@@ -105,17 +127,6 @@ impl Home {
             }
         }
         Ok(path)
-    }
-
-    /// Removes the cluster's state, which nobody asked to be kept.
-    pub(super) fn forget_state(path: &Path) {
-        for entry in fs::read_dir(path).into_iter().flatten().filter_map(Result::ok) {
-            if entry.file_name().to_string_lossy().starts_with("state") {
-                let path = entry.path();
-                let _ =
-                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            }
-        }
     }
 }
 

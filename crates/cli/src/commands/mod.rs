@@ -8,7 +8,6 @@
 //!
 //! Inside:
 //!
-//! - `started`: the files by which nodes of this machine are found
 //! - `process`: processes that outlive the command which started them
 //! - `offer`: what a node has to offer, by its arguments and by the machine
 //! - `home`: the directory of a cluster on this machine: its keyring and its state
@@ -22,7 +21,6 @@ pub mod microbenchmark;
 mod offer;
 mod process;
 pub mod start;
-pub(crate) mod started;
 pub mod stop;
 pub mod token;
 pub(crate) mod tool;

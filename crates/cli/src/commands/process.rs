@@ -1,101 +1,41 @@
 //! Processes that outlive the command which started them.
 
-use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::commands::refuse;
-use oxiray_session::tail;
+use oxiray_session::{private_file, tail};
 
 /// How long a service may take until it says that it is ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// What was killed is gone after this, or never.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// A process. Its number may be given to another after its end; number and start together not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    /// Clock ticks from the boot of the machine to the start of the process.
-    since: u64,
+/// A process for people and for tests: its number, which may be given to another after its end,
+/// and its start, in clock ticks from the boot of the machine.
+pub(crate) fn number_and_start(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before may have spaces and parentheses of its own. The start is field 22 of the
+    // line, and what follows the name is field 3.
+    let start = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19));
+    format!("{pid} {}", start.unwrap_or_default())
 }
 
-impl Process {
-    /// The process that has this number now.
-    pub(crate) fn of(pid: u32) -> Option<Self> {
-        Some(Self { pid, since: since(pid)? })
-    }
-
-    /// False when the last of its threads has ended: until then it has its ports and locks.
-    pub(crate) fn is_alive(&self) -> bool {
-        match stat(self.pid) {
-            Some((has_ended, since)) if since == self.since => {
-                if has_ended && let Some(descriptor) = self.open() {
-                    // Its first thread is gone, the others follow within moments.
-                    ready(&[descriptor], Some(AFTER_KILL));
-                }
-                !has_ended
-            }
-            _ => false,
-        }
-    }
-
-    /// A descriptor of whatever has this number now.
-    fn open(&self) -> Option<OwnedFd> {
-        pidfd_open(Pid::from_raw(self.pid as i32)?, PidfdFlags::empty()).ok()
-    }
-
-    /// A descriptor of the process: readable at its end.
-    pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
-        let descriptor = self.open()?;
-        // Looked at afterwards: the descriptor is of the very process that is alive now.
-        self.is_alive().then_some(descriptor)
-    }
-}
-
-/// `PID START`, as files have it.
-impl fmt::Display for Process {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.pid, self.since)
-    }
-}
-
-impl FromStr for Process {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (pid, since) = text.trim().split_once(' ').unwrap_or((text, ""));
-        Ok(Self { pid: pid.parse()?, since: since.parse()? })
-    }
-}
-
-/// When a process started; none: it is gone, if not buried.
-fn since(pid: u32) -> Option<u64> {
-    stat(pid).and_then(|(has_ended, since)| (!has_ended).then_some(since))
-}
-
-/// Whether the first thread of a process has ended, and when the process started.
-fn stat(pid: u32) -> Option<(bool, u64)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may have spaces and parentheses of its own.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let has_ended = matches!(fields.next()?, "Z" | "X");
-    // Field 22 of the line; the state was field 3.
-    Some((has_ended, fields.nth(18)?.parse().ok()?))
+/// A descriptor of a child whose status nobody has taken: it is of no other process.
+pub(crate) fn of_child(child: &Child) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
 }
 
 /// Asks processes to end, and kills those that have not after `grace`. How many were killed?
-pub(crate) fn end(processes: &[Process], grace: Duration) -> usize {
-    let mut alive: Vec<OwnedFd> = processes.iter().filter_map(Process::descriptor).collect();
+pub(crate) fn end(processes: Vec<impl AsFd>, grace: Duration) -> usize {
+    let mut alive = processes;
     for process in &alive {
         let _ = pidfd_send_signal(process, Signal::TERM);
     }
@@ -109,7 +49,7 @@ pub(crate) fn end(processes: &[Process], grace: Duration) -> usize {
 }
 
 /// Leaves those that are still there after `patience`.
-fn wait_for_ends(processes: &mut Vec<OwnedFd>, patience: Duration) {
+fn wait_for_ends(processes: &mut Vec<impl AsFd>, patience: Duration) {
     let until = Instant::now() + patience;
     while !processes.is_empty() {
         let left = until.saturating_duration_since(Instant::now());
@@ -126,7 +66,7 @@ fn wait_for_ends(processes: &mut Vec<OwnedFd>, patience: Duration) {
 }
 
 /// Which of the descriptors can be read; sleeps until one can, or for so long.
-pub(crate) fn ready(descriptors: &[OwnedFd], patience: Option<Duration>) -> Vec<usize> {
+pub(crate) fn ready(descriptors: &[impl AsFd], patience: Option<Duration>) -> Vec<usize> {
     let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
     let mut polled: Vec<PollFd<'_>> =
         descriptors.iter().map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
@@ -145,7 +85,7 @@ pub(crate) fn launch(
     log: &Path,
     asked: Option<&OwnedFd>,
 ) -> io::Result<(Child, String)> {
-    let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
+    let errors = private_file(OpenOptions::new().create(true).append(true), log)?;
     let program = Path::new(command.get_program()).to_owned();
     command.stdout(Stdio::piped());
     let mut child =
@@ -215,27 +155,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_by_its_start() {
-        let me = Process::of(std::process::id()).unwrap();
-        assert!(me.is_alive());
-        assert_eq!(me.to_string().parse(), Ok(me));
-        assert!(!Process { since: me.since + 1, ..me }.is_alive());
-        assert!("5".parse::<Process>().is_err());
-    }
-
-    #[test]
     fn processes_are_asked_and_then_killed() {
-        let sleeper = |script: &str| {
-            let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-            (Process::of(child.id()).unwrap(), child)
-        };
-        let (polite, mut first) = sleeper("sleep 100");
-        let (stubborn, mut second) = sleeper("trap '' TERM; while :; do sleep 0.1; done");
+        let sleeper = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let mut polite = sleeper("sleep 100");
+        let mut stubborn = sleeper("trap '' TERM; while :; do sleep 0.1; done");
         std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(end(&[polite, stubborn], Duration::from_millis(300)), 1);
-        assert!(!polite.is_alive() && !stubborn.is_alive());
-        let _ = (first.wait(), second.wait());
-        assert_eq!(end(&[polite], Duration::ZERO), 0);
+        let both = [&polite, &stubborn].map(|child| of_child(child).unwrap());
+        assert_eq!(end(both.into(), Duration::from_millis(300)), 1);
+        assert!(number_and_start(polite.id()).split(' ').all(|word| word.parse::<u64>().is_ok()));
+        let _ = (polite.wait(), stubborn.wait());
     }
 
     #[test]

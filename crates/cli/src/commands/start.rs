@@ -1,37 +1,31 @@
 //! `oxiray start`: the services of this machine, which stay when the command has ended.
 
-use std::fs;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::Args;
 use oxiray_net::Keyring;
-use oxiray_observe::Session;
-use oxiray_observe::find::base;
+use oxiray_observe::Session as Observed;
+use oxiray_session::{Folder, Service, Session, Started, tail};
 use oxiray_wire::cluster::ControlConfig;
 use oxiray_wire::control::{ClusterConfig, DashboardConfig, NodeConfig};
 use prost::Message;
 
-use crate::commands::dashboard;
 use crate::commands::home::{self, Home, Token};
 use crate::commands::interpreter::Interpreter;
 use crate::commands::offer::Offer;
-use crate::commands::process::{self, Process, launch, ready};
-use crate::commands::started::{self, Started};
+use crate::commands::process::{self, launch, ready};
 use crate::commands::{refuse, stop};
 use crate::exit::{Result, end};
 use crate::print::{print, remark};
-use oxiray_session::{make_private, tail, write_private};
 
 const DEFAULT_PORT: u16 = 6379;
 /// Has the C library copy without `rep movsb`.
 const PLAIN_COPIES: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
-/// What the path of a Unix socket may have.
-const LONGEST_SOCKET: usize = 107;
 /// How long services may take to end when not all of them could be started.
 const UNDO_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -71,9 +65,9 @@ pub struct Options {
     dashboard: Dashboard,
     #[command(flatten)]
     for_ray: ForRay,
-    /// For tests: where the cluster's keyring and state are.
+    /// For tests: what the directory with the cluster's keyring and state is called.
     #[arg(long, hide = true)]
-    cluster_dir: Option<PathBuf>,
+    cluster_name: Option<String>,
     /// For tests: also if a node of the same cluster runs here already.
     #[arg(long, hide = true)]
     allow_many: bool,
@@ -159,28 +153,22 @@ fn start(options: &Options) -> Result<()> {
     options.offer.labels()?;
     options.offer.config("", options.head)?;
     warn(options);
-    let base = base();
-    make_private(&base)?;
+    let folder = Folder::open_or_make()?;
     // Two commands at a time would each believe to be the first.
-    let lock = fs::File::open(&base)?;
-    if !options.allow_many {
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
-            .map_err(io::Error::from)?;
-    }
+    let lock = if options.allow_many { None } else { Some(folder.lock()?) };
     // From here on there is something to undo. Not before: the lock may be waited for.
-    let mut begun = Begun::new(base, oxiray_sys::termination::termination_pipe()?);
+    let mut begun = Begun::new(folder, oxiray_sys::termination::termination_pipe()?);
     let (started, said) = match &options.address {
         None => begun.head(options)?,
         Some(address) => begun.member(options, address)?,
     };
-    started.save(&begun.base)?;
-    let base = begun.base.clone();
+    begun.folder.save(&started)?;
     let asked = begun.done();
     drop(lock);
     let printed = print(&if options.end_with_stdin { started.text() } else { said });
     if options.block {
         // Whoever reads may have enough: what was started stays.
-        block(&base, &started, asked)?;
+        block(&Folder::open_or_make()?, &started, asked)?;
     }
     printed
 }
@@ -199,26 +187,29 @@ fn warn(options: &Options) {
 
 /// What was begun; undone when dropped.
 struct Begun {
-    base: PathBuf,
+    folder: Folder,
     /// Readable when this command is asked to end; taken when all went well.
     asked: Option<OwnedFd>,
     services: Vec<Child>,
-    /// That nobody needs afterwards.
-    files: Vec<PathBuf>,
-    /// That were made.
-    folders: Vec<PathBuf>,
+    /// In the folder, that nobody needs afterwards.
+    files: Vec<String>,
+    /// That was made.
+    session: Option<Session>,
+    /// The name of the cluster's directory, if it was made.
+    home: Option<String>,
     /// The keyring that was there before, and where.
     keyring: Option<(PathBuf, Keyring)>,
 }
 
 impl Begun {
-    fn new(base: PathBuf, asked: OwnedFd) -> Self {
+    fn new(folder: Folder, asked: OwnedFd) -> Self {
         Self {
-            base,
+            folder,
             asked: Some(asked),
             services: Vec::new(),
             files: Vec::new(),
-            folders: Vec::new(),
+            session: None,
+            home: None,
             keyring: None,
         }
     }
@@ -227,23 +218,26 @@ impl Begun {
     fn head(&mut self, options: &Options) -> io::Result<(Started, String)> {
         let port = options.port.unwrap_or(DEFAULT_PORT);
         let of_port = format!(":{port}");
-        let earlier = started::all(&self.base)
-            .into_iter()
-            .find(|started| port != 0 && started.is_head && started.address.ends_with(&of_port));
+        let earlier =
+            self.folder.started().into_iter().find(|started| {
+                port != 0 && started.is_head && started.address.ends_with(&of_port)
+            });
         match earlier {
-            Some(earlier) if earlier.node_runs() && earlier.control_runs() => refuse(format!(
-                "already running: the head of the cluster at {}. Run `oxiray stop` first, or \
+            Some(earlier) if earlier.node().and(earlier.control(&self.folder)).is_some() => {
+                refuse(format!(
+                    "already running: the head of the cluster at {}. Run `oxiray stop` first, or \
                  choose another port with --port.",
-                earlier.address
-            )),
-            Some(earlier) if earlier.node_runs() => self.control_again(options, earlier),
+                    earlier.address
+                ))
+            }
+            Some(earlier) if earlier.node().is_some() => self.control_again(options, earlier),
             Some(earlier) => self.node_again(options, earlier),
             None => self.new_head(options, port),
         }
     }
 
     fn new_head(&mut self, options: &Options, port: u16) -> io::Result<(Started, String)> {
-        let session_dir = self.session_dir(options)?;
+        let session_dir = self.make_session(options)?;
         let ip = options.node_ip_address.map_or_else(|| own_ip("8.8.8.8:53"), |ip| ip.to_string());
         let name = match port {
             0 => session_dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -251,7 +245,10 @@ impl Begun {
         };
         let home = self.home(options, &name)?;
         let store = match &options.store {
-            Some(store) => absolute(store)?,
+            Some(store) => {
+                Home::comes_back(&self.folder, &home.name)?;
+                absolute(store)?
+            }
             None => home.store().display().to_string(),
         };
         let mut started = Started {
@@ -260,7 +257,7 @@ impl Begun {
             keyring: home.keyring_of_head(&options.token)?,
             store,
             owns_store: options.store.is_none(),
-            home: home.path.clone(),
+            cluster: home.name.clone(),
             session_dir,
             ..Started::default()
         };
@@ -276,7 +273,7 @@ impl Begun {
         options: &Options,
         mut started: Started,
     ) -> io::Result<(Started, String)> {
-        let home = Home::make(started.home.clone())?;
+        let home = Home::make(&self.folder, &started.cluster)?;
         self.control(options, &home, &mut started)?;
         let said = format!(
             "The control service of {} was gone, and runs again; the node had gone on.\n",
@@ -287,10 +284,10 @@ impl Begun {
 
     /// The node of a head is gone, its control service is not.
     fn node_again(&mut self, options: &Options, earlier: Started) -> io::Result<(Started, String)> {
-        let mut started = Started { session_dir: self.session_dir(options)?, ..earlier.clone() };
+        let mut started = Started { session_dir: self.make_session(options)?, ..earlier.clone() };
         let ip = earlier.address.rsplit_once(':').map_or("", |(ip, _)| ip).to_owned();
         self.node(options, &ip, &mut started)?;
-        earlier.forget(&self.base);
+        self.folder.forget(&earlier.name());
         let said = format!(
             "The control service of {} still ran; its node was gone, and a new one runs.\n\n{}",
             started.address,
@@ -302,9 +299,9 @@ impl Begun {
     /// A node of a cluster whose head is elsewhere.
     fn member(&mut self, options: &Options, address: &str) -> io::Result<(Started, String)> {
         let (host, port) = split(address)?;
-        let here = started::all(&self.base);
+        let here = self.folder.started();
         let mut same = here.iter().filter(|started| is_same_place(&started.address, address));
-        if let Some(node) = same.find(|node| !options.allow_many && node.node_runs()) {
+        if let Some(node) = same.find(|node| !options.allow_many && node.node().is_some()) {
             return refuse(format!(
                 "already running: a node of the cluster at {}. Run `oxiray stop` first.",
                 node.address
@@ -316,8 +313,8 @@ impl Begun {
         let mut started = Started {
             address: address.to_owned(),
             keyring: home.keyring_of_member(&options.token)?,
-            home: home.path,
-            session_dir: self.session_dir(options)?,
+            cluster: home.name,
+            session_dir: self.make_session(options)?,
             ..Started::default()
         };
         self.node(options, &ip, &mut started)?;
@@ -329,16 +326,14 @@ impl Begun {
     }
 
     fn home(&mut self, options: &Options, name: &str) -> io::Result<Home> {
-        let path = match &options.cluster_dir {
-            Some(path) => path.clone(),
-            None => self.base.join("clusters").join(name),
-        };
-        if !path.exists() {
-            self.folders.push(path.clone());
+        let name = options.cluster_name.as_deref().unwrap_or(name);
+        if self.folder.cluster(name).is_err() {
+            self.home = Some(name.to_owned());
         }
-        let keyring = path.join("keyring");
+        let home = Home::make(&self.folder, name)?;
+        let keyring = home.path.join("keyring");
         self.keyring = home::load(&keyring).ok().map(|before| (keyring, before));
-        Home::make(path)
+        Ok(home)
     }
 
     fn control(&mut self, options: &Options, home: &Home, started: &mut Started) -> io::Result<()> {
@@ -354,11 +349,11 @@ impl Begun {
             address: started.address.clone(),
             keyring: started.keyring.display().to_string(),
             store: started.store.clone(),
-            log: home.path.join("control.log").display().to_string(),
+            home: home.path.display().to_string(),
         };
         let errors = home.path.join("control.err");
         let (child, address) = self.launch(options, "control", &config.encode_to_vec(), &errors)?;
-        started.control = Process::of(child);
+        started.control_pid = process::number_and_start(child);
         started.address = address;
         Ok(())
     }
@@ -382,15 +377,12 @@ impl Begun {
             dashboard: started.is_head.then(|| options.dashboard.config(&python.version)).flatten(),
             ..options.offer.config(ip, started.is_head)?
         };
-        make_private(&started.session_dir)?;
-        self.folders.push(started.session_dir.clone());
-        make_private(&started.session_dir.join("logs"))?;
         let log = started.session_dir.join("logs/oxirayd.err");
         let (child, address) = self.launch(options, "node", &config.encode_to_vec(), &log)?;
-        started.node = Process::of(child);
+        started.node_pid = process::number_and_start(child);
         started.node_address = address;
-        let session = Session::open(&started.session_dir).map_err(io::Error::other)?;
-        started.node_id = session.node_id();
+        let observed = Observed::open(&started.session_dir).map_err(io::Error::other)?;
+        started.node_id = observed.node_id();
         Ok(())
     }
 
@@ -402,9 +394,10 @@ impl Begun {
         config: &[u8],
         log: &Path,
     ) -> io::Result<(u32, String)> {
-        let file = self.base.join(format!(".{what}-{}", std::process::id()));
-        write_private(&file, config)?;
+        let file = format!("{what}-{}.config", std::process::id());
+        self.folder.directory().write(&file, config)?;
         self.files.push(file.clone());
+        let file = self.folder.path().join(file);
         let mut command = Command::new(program()?);
         command.arg(what).arg("--config").arg(&file).env_remove(home::VARIABLE);
         if options.end_with_stdin {
@@ -424,51 +417,37 @@ impl Begun {
         Ok((pid, said))
     }
 
-    /// The path of a new node's directory. Its name must not end in `_` and a number, as that of a
-    /// program's session, which is known to be dead when the process of that number is.
-    fn session_dir(&self, options: &Options) -> io::Result<PathBuf> {
-        let parent = match &options.temp_dir {
-            Some(parent) => std::path::absolute(parent)?,
-            None => std::path::absolute(&self.base)?,
+    /// Makes the directory of a new node. What earlier ones left that were killed goes.
+    fn make_session(&mut self, options: &Options) -> io::Result<PathBuf> {
+        let made = match &options.temp_dir {
+            Some(path) => make_session_in(&Folder::of_user(path)?)?,
+            None => make_session_in(&self.folder)?,
         };
-        if options.temp_dir.is_some() {
-            fs::create_dir_all(&parent)?;
-        }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let now = now.unwrap_or_default();
-        let name = format!("session_{}-{:06}-node", now.as_secs(), now.subsec_micros());
-        let path = parent.join(format!("{name}-{}", std::process::id()));
-        let length = path.join("node.sock").as_os_str().len();
-        if length > LONGEST_SOCKET {
-            return refuse(format!(
-                "the path {} is too long: a socket in there would have a path of {length} bytes, \
-                 and the system's limit is {LONGEST_SOCKET}. Choose one that is {} bytes shorter, \
-                 with --temp-dir or OXIRAY_TMPDIR.",
-                parent.display(),
-                length - LONGEST_SOCKET
-            ));
-        }
+        let path = made.path().to_owned();
+        self.session = Some(made);
         Ok(path)
     }
 
     /// All went well: the services stay. What tells that this command is to end.
     fn done(mut self) -> Option<OwnedFd> {
         self.services.clear();
-        self.folders.clear();
-        self.keyring = None;
+        (self.session, self.home, self.keyring) = (None, None, None);
         self.asked.take()
     }
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        let services: Vec<_> = self.services.iter().filter_map(|c| Process::of(c.id())).collect();
-        process::end(&services, UNDO_PATIENCE);
+        let services: Vec<_> = self.services.iter().filter_map(process::of_child).collect();
+        process::end(services, UNDO_PATIENCE);
         for file in &self.files {
-            let _ = fs::remove_file(file);
+            self.folder.directory().remove(file);
         }
-        for folder in &self.folders {
-            let _ = fs::remove_dir_all(folder);
+        if let Some(session) = self.session.take() {
+            session.discard();
+        }
+        if let Some(home) = &self.home {
+            self.folder.remove_cluster(home);
         }
         if let Some((path, keyring)) = &self.keyring {
             let _ = keyring.save(path);
@@ -477,29 +456,37 @@ impl Drop for Begun {
 }
 
 /// Waits for the end of the node, or ends it when asked to.
-fn block(base: &Path, started: &Started, asked: Option<OwnedFd>) -> io::Result<()> {
-    let services: Vec<Process> = [started.node, started.control].into_iter().flatten().collect();
-    let mut descriptors: Vec<_> = services.iter().filter_map(Process::descriptor).collect();
-    let all_run = descriptors.len() == services.len();
-    let ended = descriptors.len();
-    descriptors.extend(asked);
+fn block(folder: &Folder, started: &Started, asked: Option<OwnedFd>) -> io::Result<()> {
+    let log = |name: &str| started.session_dir.join("logs").join(name);
+    let services = [started.node(), started.control(folder)];
+    let expected = if started.is_head { 2 } else { 1 };
+    let services: Vec<Service> = services.into_iter().flatten().collect();
+    let all_run = services.len() == expected;
+    let ended = services.len();
+    let mut descriptors: Vec<BorrowedFd<'_>> = services.iter().map(AsFd::as_fd).collect();
+    descriptors.extend(asked.as_ref().map(AsFd::as_fd));
     let ready = if all_run { wait(&descriptors) } else { Vec::new() };
-    let log = tail(&started.session_dir.join("logs/oxirayd.err"), 2000);
-    let which = if started.node_runs() { "control" } else { "node" };
-    stop::stop(base, std::slice::from_ref(started), stop::GRACE);
+    let log = tail(&log("oxirayd.err"), 2000);
+    let which = if started.node().is_some() { "control" } else { "node" };
+    stop::stop(folder, std::slice::from_ref(started), stop::GRACE);
     if ready.contains(&ended) {
         return Ok(());
     }
     refuse(format!("the {which} service ended unasked, and all of this node with it. {log}"))
 }
 
-fn wait(descriptors: &[OwnedFd]) -> Vec<usize> {
+fn wait(descriptors: &[BorrowedFd<'_>]) -> Vec<usize> {
     loop {
         let ready = ready(descriptors, None);
         if !ready.is_empty() {
             return ready;
         }
     }
+}
+
+fn make_session_in(folder: &Folder) -> io::Result<Session> {
+    folder.sweep();
+    folder.make_session(&Folder::new_name())
 }
 
 /// `oxirayd`, which is beside this program.
@@ -586,7 +573,7 @@ fn welcome(started: &Started) -> io::Result<String> {
              in `ps`:\nOXIRAY_TOKEN or --token-file keep it from them.\n",
         );
     }
-    if let Some(url) = dashboard::url(&started.session_dir) {
+    if let Some(url) = Session::at(&started.session_dir)?.dashboard_url() {
         text.push_str(&format!("\nDashboard:  {url}\n"));
     }
     Ok(format!("{text}\n{CONNECT}"))

@@ -1,21 +1,21 @@
 //! `oxiray stop`: ends what `oxiray start` has started on this machine.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::commands::home::Home;
-use crate::commands::process::{self, Process};
-use crate::commands::started::{self, Started};
-use crate::exit::end;
+use crate::commands::{home, process};
+use crate::exit::{Result, end};
 use crate::print::print;
 use crate::words::plural;
-use oxiray_observe::find::base;
+use oxiray_observe::find::folder;
+use oxiray_session::{Folder, Service, Started};
 
 /// How long a service may take to end before it is killed.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
+
+const NOTHING: &str = "Nothing to stop.\n";
 
 /// How to stop.
 #[derive(Args, Debug)]
@@ -28,7 +28,7 @@ pub struct Options {
     grace_period: f64,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+fn seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..1e6).contains(&seconds) => Ok(seconds),
         _ => Err("must be a number of seconds".into()),
@@ -37,35 +37,46 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Ends all nodes of this user on this machine.
 pub fn run(options: &Options) -> ExitCode {
-    let base = base();
-    let running = started::all(&base);
-    if running.is_empty() {
-        return end(print("Nothing to stop.\n"));
-    }
-    let grace = if options.force { 0.0 } else { options.grace_period };
-    let killed = stop(&base, &running, Duration::from_secs_f64(grace));
-    let nodes = running.iter().filter(|started| started.node.is_some()).count() as u64;
-    let controls = running.iter().filter(|started| started.control.is_some()).count() as u64;
-    let mut text = format!("Stopped {}", plural(nodes, "node"));
-    if controls > 0 {
-        text.push_str(&format!(" and {}", plural(controls, "control service")));
-    }
-    if killed > 0 && !options.force {
-        text.push_str(&format!("; {killed} did not end in time and had to be killed"));
-    }
-    end(print(&format!("{text}.\n")))
+    end(stop_all(options))
 }
 
-/// Ends nodes, then control services, so that these hear of it. How many were killed?
-pub(super) fn stop(base: &Path, started: &[Started], grace: Duration) -> usize {
-    let nodes: Vec<Process> = started.iter().filter_map(|started| started.node).collect();
-    let controls: Vec<Process> = started.iter().filter_map(|started| started.control).collect();
-    let killed = process::end(&nodes, grace) + process::end(&controls, grace);
-    for started in started {
-        started.forget(base);
-        if started.control.is_some() && started.owns_store {
-            Home::forget_state(&started.home);
-        }
+fn stop_all(options: &Options) -> Result<()> {
+    let Some(folder) = folder()? else {
+        return print(NOTHING);
+    };
+    let running = folder.started();
+    let grace = if options.force { 0.0 } else { options.grace_period };
+    let stopped = stop(&folder, &running, Duration::from_secs_f64(grace));
+    if running.is_empty() {
+        return print(NOTHING);
     }
-    killed
+    let mut text = format!("Stopped {}", plural(stopped.nodes as u64, "node"));
+    if stopped.controls > 0 {
+        text.push_str(&format!(" and {}", plural(stopped.controls as u64, "control service")));
+    }
+    if stopped.killed > 0 && !options.force {
+        text.push_str(&format!("; {} did not end in time and had to be killed", stopped.killed));
+    }
+    print(&format!("{text}.\n"))
+}
+
+/// What was stopped, and how much of it had to be killed.
+pub(super) struct Stopped {
+    nodes: usize,
+    controls: usize,
+    killed: usize,
+}
+
+/// Ends nodes, then control services, so that these hear of it; then nothing is left of them that
+/// nobody wanted to be kept. Who is ended is who listens at their sockets.
+pub(super) fn stop(folder: &Folder, started: &[Started], grace: Duration) -> Stopped {
+    let nodes: Vec<Service> = started.iter().filter_map(Started::node).collect();
+    let controls: Vec<Service> = started.iter().filter_map(|one| one.control(folder)).collect();
+    let (nodes_ended, controls_ended) = (nodes.len(), controls.len());
+    let killed = process::end(nodes, grace) + process::end(controls, grace);
+    for started in started {
+        folder.forget(&started.name());
+    }
+    home::forget_unused(folder);
+    Stopped { nodes: nodes_ended, controls: controls_ended, killed }
 }

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 use oxiray_net::{Keyring, Secret};
 
-use crate::commands::started::{self, Started};
 use crate::commands::tool::Tool;
 use crate::commands::{home, refuse, start};
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
-use oxiray_observe::find::base;
+use oxiray_observe::find::folder;
+use oxiray_session::{Started, folder_path};
 
 /// What to do with the token.
 #[derive(Args, Debug)]
@@ -33,11 +33,12 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn choose(options: &Options) -> Result<()> {
-    let base = base();
-    match &started::clusters(&base, options.address.as_deref())[..] {
+    let folder = folder()?;
+    let clusters = folder.map(|folder| folder.clusters(options.address.as_deref()));
+    match &clusters.unwrap_or_default()[..] {
         [] => Err(Failure::NothingRuns(format!(
             "no node of a cluster runs on this machine (looked in {})",
-            base.display()
+            folder_path().display()
         ))),
         [started] => tell(options, started),
         several => {

@@ -5,6 +5,7 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use oxiray_net::{Bulk, LinkError};
+use oxiray_session::Started;
 use oxiray_wire::cluster::{
     FromControl, Hello, Purpose, State, ToControl, from_control::Body, to_control,
 };
@@ -13,7 +14,6 @@ use prost::Message;
 
 use crate::commands::home::security;
 use crate::commands::refuse;
-use crate::commands::started::Started;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);

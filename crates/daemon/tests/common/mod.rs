@@ -51,7 +51,7 @@ impl Driver {
         std::fs::set_permissions(&session, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (ours, theirs) = packet::pair().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_oxirayd"));
-        command.args(["driver", "--fd", "3"]);
+        command.args(["driver", "--fd", "3"]).env(oxiray_session::KEEP, "1");
         let child = process::spawn_detached(&mut command, theirs, 3).unwrap();
         let mut config = NodeConfig {
             resources: shape(2).unwrap().resources,
@@ -75,6 +75,15 @@ impl Driver {
             Self { socket: Some(ours), child, base, session, received: Vec::new(), descriptors: 0 };
         driver.send(to_node::Body::Register(register));
         driver
+    }
+
+    /// What is left of the session.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.session).unwrap().map(Result::unwrap);
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
     }
 
     pub(crate) fn send(&self, body: to_node::Body) {
