@@ -18,6 +18,7 @@ import select
 import signal
 import sys
 from collections import deque
+from contextlib import suppress
 
 _SOCKET = 3
 # After the first workers are out, and it is quiet for so long, modules the driver uses are imported
@@ -81,6 +82,8 @@ class Zygote:
         return False
 
     def _become_child(self) -> None:
+        # What a worker starts is in its group, and ends with it: see _reap().
+        os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -90,11 +93,16 @@ class Zygote:
     def _reap(self) -> None:
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if pid == 0:
+            if ended is None:
                 return
+            # While its status is not taken, the worker's number, and its group's, is no other's.
+            pid = ended.si_pid
+            with suppress(OSError):  # it started nothing, or is not yet in a group of its own
+                os.killpg(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
             self._outbox.append(b"exit %d %d" % (pid, status))
 
     def _flush(self) -> None:

@@ -25,6 +25,13 @@ pub(crate) struct Departing {
     pub(crate) until: u64,
 }
 
+impl Departing {
+    /// Sees that nothing is left of it.
+    pub(crate) fn kill(&self) {
+        self.connection.kill_with_group();
+    }
+}
+
 impl Shell {
     /// A connection is over. A worker's reason may still be on its way.
     pub(crate) fn close(&mut self, slot: usize) {
@@ -58,6 +65,8 @@ impl Shell {
     fn ended(&mut self, departing: Departing, reason: String) {
         let mut last_lines = Vec::new();
         if let Some(output) = departing.connection.output {
+            // Its zygote has done that, unless it died before.
+            oxiray_sys::process::kill_group_left_by(departing.connection.pid);
             let reader = self.node.reader_of(departing.process);
             self.io.outputs[output].reader = reader;
             self.io.read_output(output, 0, true);

@@ -92,6 +92,7 @@ impl Shell {
             }
             if let Some(ending) = self.io.ending {
                 self.find_readers();
+                self.departing.iter().for_each(Departing::kill);
                 return self.io.finish(ending);
             }
             let timeout = self.timeout();

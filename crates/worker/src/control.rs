@@ -51,8 +51,8 @@ pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
     }
     let expected = runtime.leaving.load(Ordering::SeqCst);
     if !runtime.identity.is_driver {
-        // A worker without its node service has no reason to be.
-        process::exit_now(0);
+        // A worker without its node service has no reason to be, nor has what it started.
+        process::end_own_group(0);
     }
     let reason = match (expected, last_words.is_empty()) {
         (true, _) => "the session has been shut down".to_owned(),
