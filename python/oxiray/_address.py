@@ -39,9 +39,9 @@ def resolve(address: str | None) -> StartedNode | None:
             return None
         raise ConnectionError(
             "Could not find any running Ray instance: no node of a cluster runs on this machine "
-            f"(looked in {_native.sessions_folder()}). Start one with `oxiray start --head`, or join one "
-            "with `oxiray start --address=HOST:PORT`; or leave the address out, and init() starts "
-            "a session of its own."
+            f"(looked in {_native.sessions_folder()}). Start one with `oxiray start --head`, or "
+            "join one with `oxiray start --address=HOST:PORT`; or leave the address out, and "
+            "init() starts a session of its own."
         )
     if "://" in address:
         raise ConnectionError(

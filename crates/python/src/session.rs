@@ -268,7 +268,6 @@ fn begin(driver: DriverSession) {
 /// Connects this driver to the node service of a cluster on this machine.
 #[pyfunction]
 #[pyo3(signature = (*, session_dir, sys_path, namespace, log_to_driver, entrypoint, python))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn connect(
     py: Python<'_>,
     session_dir: &str,

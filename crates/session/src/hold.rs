@@ -32,10 +32,9 @@ impl Hold {
     /// Holds a directory together with others; none: somebody is about to remove it (H-2).
     pub(crate) fn shared(directory: &Directory) -> io::Result<Option<Self>> {
         let mut file = open(directory)?;
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            // H-3.
-            Ok(()) | Err(_) => {}
+        // Any other error: H-3.
+        if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
+            return Ok(None);
         }
         if file.metadata()?.len() == 0 {
             file.write_all(machine().as_bytes())?;

@@ -174,9 +174,9 @@ impl Folder {
     /// The clusters of which no node is known to this machine, be it in another container.
     pub fn unused_clusters(&self) -> Vec<String> {
         let files = self.directory().open(STARTED);
-        let texts = files.iter().flat_map(|files| {
-            files.names().into_iter().filter_map(|name| files.read(&name).ok())
-        });
+        let texts = files
+            .iter()
+            .flat_map(|files| files.names().into_iter().filter_map(|name| files.read(&name).ok()));
         let used: Vec<String> =
             texts.filter_map(|text| Started::parse(&text)).map(|one| one.cluster).collect();
         let mut names = self.directory().open(CLUSTERS).map_or_else(|_| Vec::new(), |c| c.names());
