@@ -32,13 +32,12 @@ def available_resources_per_node() -> dict[str, dict[str, float]]:
 
 def nodes() -> list[dict[str, Any]]:
     """The machines of the cluster, those included that left lately."""
-    view = view_now()
-    return [_in_words_of_ray(node) for node in _members(view)]
+    return [_in_words_of_ray(node) for node in view_now()["nodes"]]
 
 
 def labels_of_this_node() -> dict[str, str]:
     view = view_now()
-    node = next(node for node in _members(view) if node["id"] == view["node_id"])
+    node = next(node for node in view["nodes"] if node["id"] == view["node_id"])
     return _labels(node)
 
 
@@ -50,24 +49,8 @@ def view_now() -> dict[str, Any]:
     return _native.cluster_view()
 
 
-def _members(view: dict[str, Any]) -> list[dict[str, Any]]:
-    """The nodes as the engine lists them; one that is alone lists none."""
-    if view.get("nodes"):
-        return list(view["nodes"])
-    alone = {
-        "id": view["node_id"],
-        "address": f"{LOCAL_IP}:0",
-        "host": view["host"],
-        "total": view["total"],
-        "available": view["available"],
-        "labels": {},
-        "left": "",
-    }
-    return [alone]
-
-
 def _by_node(what: str) -> dict[str, dict[str, float]]:
-    living = (node for node in _members(view_now()) if not node["left"])
+    living = (node for node in view_now()["nodes"] if not node["left"])
     return {node["id"].hex(): dict(node[what]) for node in living}
 
 
@@ -84,7 +67,8 @@ def _labels(node: dict[str, Any]) -> dict[str, str]:
 
 
 def _in_words_of_ray(node: dict[str, Any]) -> dict[str, Any]:
-    ip, _, port = node["address"].rpartition(":")
+    # Nobody connects to a node that is alone.
+    ip, _, port = (node["address"] or f"{LOCAL_IP}:0").rpartition(":")
     alive = not node["left"]
     session_dir = _native.context()["session_dir"]
     return {

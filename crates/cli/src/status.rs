@@ -61,7 +61,7 @@ fn show_all(options: &Options) -> Result<()> {
                 continue;
             }
             // A session that ended meanwhile is none.
-            if let Ok(view) = Session::open(path).and_then(|mut session| session.view()) {
+            if let Ok(view) = Session::open(path).and_then(|mut session| whole_view(&mut session)) {
                 text.push_str(&show(path, &view));
             }
         }
@@ -73,6 +73,13 @@ fn show_all(options: &Options) -> Result<()> {
         (None, true, None) => Err(nothing_runs().into()),
         (None, true, Some(address)) => Err(Error::NoSuchSession(address.clone()).into()),
     }
+}
+
+/// What a session's node sees, with the actors that wait for another.
+fn whole_view(session: &mut Session) -> oxiray_observe::Result<ClusterView> {
+    let mut view = session.view()?;
+    view.waiting.extend(session.actors_without_node()?);
+    Ok(view)
 }
 
 fn remedy(folder: Option<&Folder>, started: &Started) -> &'static str {

@@ -67,7 +67,11 @@ impl Control {
             Placement::At(number) => self.settle(id, number, out),
             Placement::Nowhere(reason) => self.bury(id, &reason, Vec::new(), out),
             Placement::NotYet(why) => {
-                self.actors.get_mut(&id).expect("waits").waits_because = why;
+                let actor = self.actors.get_mut(&id).expect("waits");
+                let begins = std::mem::replace(&mut actor.waits_because, why).is_empty();
+                if begins {
+                    self.warn_later(id);
+                }
                 if changed {
                     self.write(id, out);
                 }
@@ -123,14 +127,19 @@ impl Control {
         let Some(id) = ActorId::from_slice(&news.actor) else {
             return;
         };
+        let phase = news.phase();
         let Some(actor) = self.actors.get_mut(&id).filter(|actor| actor.record.node == number)
         else {
+            if phase == ActorPhase::Dead {
+                self.send(number, from_control::Body::ActorBuried(news.actor), out);
+            }
             return;
         };
-        let phase = news.phase();
         if phase == ActorPhase::Dead {
             actor.record.restarts = actor.record.restarts.max(news.restarts);
-            return self.bury(id, &news.reason, news.creation_error, out);
+            self.bury(id, &news.reason, news.creation_error, out);
+            // Its node need not remember it any longer.
+            return self.send(number, from_control::Body::ActorBuried(news.actor), out);
         }
         let record = &mut actor.record;
         if news.restarts < record.restarts {

@@ -49,6 +49,14 @@ pub struct Control {
     pub(crate) forgiving_until: u64,
     pub(crate) store: String,
     pub(crate) store_trouble: String,
+    /// When the event came that is being taken in.
+    pub(crate) now: Now,
+    /// Whether members are asked if they are there: one in this very process need not be.
+    pub(crate) asks_members: bool,
+    /// Actors that began to wait, and when somebody is to hear of it.
+    pub(crate) to_warn_of: VecDeque<(u64, ActorId)>,
+    /// Programs, and what they were warned of.
+    pub(crate) warned: BTreeSet<(ProcessId, String)>,
 }
 
 impl Control {
@@ -81,6 +89,10 @@ impl Control {
             forgiving_until: 0,
             store: String::new(),
             store_trouble: String::new(),
+            now,
+            asks_members: true,
+            to_warn_of: VecDeque::new(),
+            warned: BTreeSet::new(),
         }
     }
 
@@ -102,6 +114,7 @@ impl Control {
 
     /// Takes in one event.
     pub fn on_event(&mut self, event: Event, now: Now, out: &mut impl Outbox) {
+        self.now = now;
         self.notice_own_absence(now);
         match event {
             Event::Message(peer, body) => self.on_message(peer, body, now, out),
@@ -109,6 +122,7 @@ impl Control {
             Event::Tick => {
                 self.beat(now, out);
                 self.tell_loads(now, out);
+                self.warn(now, out);
             }
         }
         #[cfg(debug_assertions)]
@@ -117,8 +131,9 @@ impl Control {
 
     /// When to call [`Self::on_event`] with [`Event::Tick`].
     pub fn next_wakeup(&self) -> Option<u64> {
-        let beat = (!self.members.is_empty()).then_some(self.next_beat);
-        beat.into_iter().chain(self.next_loads()).min()
+        let beats = self.asks_members && !self.members.is_empty();
+        let beat = beats.then_some(self.next_beat);
+        [beat, self.next_loads(), self.next_warning()].into_iter().flatten().min()
     }
 
     fn on_message(

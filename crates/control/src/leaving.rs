@@ -99,6 +99,7 @@ impl Control {
         for process in gone {
             self.forget_process(process, out);
         }
+        self.warned.retain(|(process, _)| process.node() != number);
     }
 
     pub(crate) fn on_process_gone(
@@ -122,6 +123,7 @@ impl Control {
 
     /// A process is gone: what it would have made will not be.
     pub(crate) fn forget_process(&mut self, process: ProcessId, out: &mut impl Outbox) {
+        self.forget_warned(process);
         let its = |id: &&ActorId| {
             let record = &self.actors[*id].record;
             record.creator() == process && !self.can_be_made(record)

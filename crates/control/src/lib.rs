@@ -11,9 +11,10 @@
 //! - `record`: what is kept, and under which key
 //! - `control`: the state, and which part of it an event concerns
 //! - `members`, `joining`, `leaving`: who is in the cluster
+//! - `alone`: the service of a node that is the only one, in its process
 //! - `loads`: what is free where, passed on
 //! - `actors`, `lifecycle`, `watches`: where actors live, and who wants to know
-//! - `placement`: which node an actor goes to
+//! - `placement`, `warnings`: which node an actor goes to, and who hears that there is none
 //! - `dead_actors`, `names`, `naming`: why actors died, and what they are called
 //! - `gone`: which processes of a node have ended
 //! - `jobs`, `kv`, `tools`: programs, keys and values, `oxiray status`
@@ -21,6 +22,7 @@
 //! - `restore`: beginning again; `validate`: the invariants
 
 mod actors;
+mod alone;
 mod control;
 mod dead_actors;
 mod event;
@@ -40,14 +42,17 @@ mod record;
 mod restore;
 mod tools;
 mod validate;
+mod warnings;
 mod watches;
 
+pub use alone::{Alone, Answers};
 pub use control::Control;
 pub use event::{Change, Event, Now, Outbox, PeerId, Record, Table};
 pub use kv::MOST_VALUE_BYTES;
 pub use members::{GRACE, PING_EVERY, SILENCE};
 pub use names::{Bearer, Name, Names};
 pub use restore::Damaged;
+pub use warnings::unschedulable;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@
 //! and go between two parts: what was there all the time is listed, and an actor that
 //! dies meanwhile may be listed twice, alive and dead.
 
-use std::ops::Bound;
+use std::collections::BTreeSet;
+use std::ops::{Bound, RangeBounds};
 
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{ActorInfo, Job, NodeInfo};
@@ -121,11 +122,31 @@ impl Control {
 
     fn actors_after(&self, after: &[u8]) -> (Vec<ActorInfo>, Vec<u8>) {
         let (alive, dead) = places(after, ActorId::from_slice);
-        let alive = alive.map(|from| self.actors.range((from, Bound::Unbounded)));
-        let alive = alive.into_iter().flatten();
-        let alive = alive.map(|(id, actor)| (living(&id.0), self.show(*id, actor)));
+        let alive = alive.into_iter().flat_map(|from| self.living_after(from));
         let dead = self.dead.after(dead);
         part_of(alive.chain(dead.map(|(id, dead)| (gone(&id.0), show_dead(*id, dead)))))
+    }
+
+    /// Actors that are not dead, and those that their creators have not asked for yet.
+    fn living_after(&self, from: Bound<ActorId>) -> impl Iterator<Item = (Vec<u8>, ActorInfo)> {
+        let made = self.actors.range((from, Bound::Unbounded)).map(|(id, _)| *id);
+        let mut made = made.peekable();
+        let expected = self.expected.keys().map(|&(_, id)| id);
+        let expected: BTreeSet<ActorId> =
+            expected.filter(|id| (from, Bound::Unbounded).contains(id)).collect();
+        let mut expected = expected.into_iter().peekable();
+        std::iter::from_fn(move || match (made.peek(), expected.peek()) {
+            (Some(a), Some(b)) if a < b => made.next(),
+            (_, Some(_)) => expected.next(),
+            (_, None) => made.next(),
+        })
+        .map(|id| {
+            let info = match self.actors.get(&id) {
+                Some(actor) => self.show(id, actor),
+                None => ActorInfo { actor: id.0.to_vec(), expected: true, ..ActorInfo::default() },
+            };
+            (living(&id.0), info)
+        })
     }
 
     /// An actor that is not dead.

@@ -28,7 +28,8 @@ impl Control {
     pub(crate) fn next_loads(&self) -> Option<u64> {
         // Everybody hears of everybody: the more there are, the less often.
         let every = LOADS_EVERY.max(self.members.len() as u64 * 1_000_000);
-        (!self.changed_loads.is_empty()).then_some(self.loads_told_at + every)
+        let is_heard = self.peers.len() > 1 && !self.changed_loads.is_empty();
+        is_heard.then_some(self.loads_told_at + every)
     }
 
     pub(crate) fn tell_loads(&mut self, now: Now, out: &mut impl Outbox) {

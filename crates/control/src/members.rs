@@ -79,7 +79,7 @@ impl Control {
     /// of could not be, and who gave up waiting may come back.
     pub(crate) fn notice_own_absence(&mut self, now: Now) {
         let late = now.ns.saturating_sub(self.next_beat);
-        if self.members.is_empty() {
+        if self.members.is_empty() || !self.asks_members {
             self.next_beat = self.next_beat.max(now.ns);
         } else if late > ABSENCE {
             for member in self.members.values_mut() {
@@ -105,7 +105,7 @@ impl Control {
 
     /// Asks everybody whether they are there; those that are not have left.
     pub(crate) fn beat(&mut self, now: Now, out: &mut impl Outbox) {
-        if now.ns < self.next_beat {
+        if now.ns < self.next_beat || !self.asks_members {
             return;
         }
         self.next_beat = now.ns + PING_EVERY;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use oxiray_control::{Alone, Now};
 use oxiray_ids::{JobId, NodeId};
 use oxiray_net::{Identity, Keyring, Listener, Security};
 use oxiray_node::{Event, Node, Setup};
@@ -15,7 +16,7 @@ use oxiray_store::{MAX_ROWS, TABLE_BYTES, Table};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
 use oxiray_sys::memory::{Mapping, memory_file};
 use oxiray_sys::{packet, process, termination};
-use oxiray_wire::cluster::{Join, NodeInfo, Welcome};
+use oxiray_wire::cluster::{Join, NodeInfo, Welcome, from_control};
 use oxiray_wire::control::{
     ClusterConfig, FromNode, NodeConfig, ProcessKind, Register, Registered, Text, ToNode,
     from_node, to_node::Body,
@@ -32,6 +33,7 @@ use crate::net::bridge::Bridge;
 use crate::net::transfer::Transfers;
 use crate::net::uplink::Uplink;
 use crate::poller::{Poller, Token};
+use crate::reach::Reach;
 use crate::registration::version_refusal;
 use crate::shell::{Shared, Shell};
 use crate::warmer::Warmer;
@@ -89,7 +91,8 @@ fn start(socket: &OwnedFd, register: Register) -> io::Result<Shell> {
         return Err(io::Error::other("only a driver with its configuration starts a session"));
     };
     let session = Session::take(&config.session_dir)?;
-    let shell = assemble(config, session.clone(), None).and_then(|mut shell| {
+    let shell = alone(&config).and_then(|member| assemble(config, session.clone(), member));
+    let shell = shell.and_then(|mut shell| {
         let connection = Connection::new(socket.try_clone()?)?;
         // Answers the driver, before anything that takes longer.
         shell.add_driver(connection, job)?;
@@ -132,10 +135,11 @@ fn start_member(config: NodeConfig) -> io::Result<(Shell, String)> {
     let cluster = config.cluster.clone();
     let cluster = cluster.ok_or_else(|| io::Error::other("the configuration names no cluster"))?;
     let session = Session::take(&config.session_dir)?;
-    let member = Membership::join(&config, &cluster).map_err(io::Error::other);
-    let shell = member.and_then(|member| {
-        let address = member.info.address.clone();
-        assemble(config, session.clone(), Some(member)).map(|shell| (shell, address))
+    let member = Joined::join(&config, &cluster).map_err(io::Error::other);
+    let shell = member.and_then(|(info, joined)| {
+        let address = info.address.clone();
+        let member = Membership { info, standing: Standing::Joined(Box::new(joined)) };
+        assemble(config, session.clone(), member).map(|shell| (shell, address))
     });
     if shell.is_err() {
         session.discard();
@@ -143,17 +147,52 @@ fn start_member(config: NodeConfig) -> io::Result<(Shell, String)> {
     shell
 }
 
-/// What a node has in hand that has just joined a cluster.
+/// What a node is in its cluster.
 struct Membership {
+    info: NodeInfo,
+    standing: Standing,
+}
+
+enum Standing {
+    /// The only one.
+    Alone(Box<Alone>),
+    /// One of several.
+    Joined(Box<Joined>),
+}
+
+/// What a node has in hand that has just joined a cluster.
+struct Joined {
     security: Security,
     listener: Listener,
     uplink: Uplink,
     welcome: Welcome,
-    info: NodeInfo,
 }
 
-impl Membership {
-    fn join(config: &NodeConfig, cluster: &ClusterConfig) -> Result<Self, String> {
+/// A cluster of one, for the driver that starts it.
+fn alone(config: &NodeConfig) -> io::Result<Membership> {
+    let info = NodeInfo { is_head: true, ..describe(config)? };
+    let now = Now { ns: monotonic_ns(), wall_ms: wall_ns() / 1_000_000 };
+    let control = Alone::new(random_bytes()?, info.clone(), now);
+    let info = NodeInfo { number: Alone::NUMBER, ..info };
+    Ok(Membership { info, standing: Standing::Alone(Box::new(control)) })
+}
+
+/// About this node, wherever it is to be a member.
+fn describe(config: &NodeConfig) -> io::Result<NodeInfo> {
+    Ok(NodeInfo {
+        id: NodeId(random_bytes()?).0.to_vec(),
+        host: host(),
+        pid: std::process::id(),
+        total: config.resources.clone(),
+        available: config.resources.clone(),
+        store_size: store_size(config),
+        started_ms: wall_ns() / 1_000_000,
+        ..NodeInfo::default()
+    })
+}
+
+impl Joined {
+    fn join(config: &NodeConfig, cluster: &ClusterConfig) -> Result<(NodeInfo, Self), String> {
         let security = match cluster.keyring.as_str() {
             "" => Security::Insecure,
             path => {
@@ -172,38 +211,26 @@ impl Membership {
         let listener =
             Listener::bind(SocketAddr::new(ip, port)).map_err(|error| error.to_string())?;
         let info = NodeInfo {
-            id: NodeId(random_bytes().map_err(|error| error.to_string())?).0.to_vec(),
             address: listener.local_addr().to_string(),
-            host: host(),
-            pid: std::process::id(),
-            total: config.resources.clone(),
-            available: config.resources.clone(),
             labels: cluster.labels.clone(),
             is_head: cluster.is_head,
             python: cluster.python_version.clone(),
-            store_size: store_size(config),
-            started_ms: wall_ns() / 1_000_000,
-            ..NodeInfo::default()
+            ..describe(config).map_err(|error| error.to_string())?
         };
         let join = Join { node: Some(info.clone()), ..Join::default() };
         let (uplink, welcome) = Uplink::join(&cluster.control, &security, join)?;
         let info = NodeInfo { number: welcome.number, ..info };
-        Ok(Self { security, listener, uplink, welcome, info })
+        Ok((info, Self { security, listener, uplink, welcome }))
     }
 }
 
-fn assemble(config: NodeConfig, session: Session, member: Option<Membership>) -> io::Result<Shell> {
+fn assemble(config: NodeConfig, session: Session, member: Membership) -> io::Result<Shell> {
     allow_many_descriptors();
     log_to(&session.logs().join("oxirayd.log"))?;
-    let info = member.as_ref().map(|member| member.info.clone());
-    let known = info.as_ref().and_then(|info| NodeId::from_slice(&info.id));
-    let node_id = match known {
-        Some(id) => id,
-        None => NodeId(random_bytes()?),
-    };
-    let store_size = store_size(&config);
-    let mut shared = shared(&config, node_id, store_size)?;
-    if let (Some(info), Some(cluster)) = (&info, &config.cluster) {
+    let Membership { info, standing } = member;
+    let store_size = info.store_size;
+    let mut shared = shared(&config, &info)?;
+    if let Some(cluster) = &config.cluster {
         shared.registered.address = info.address.clone();
         shared.registered.control = cluster.control.clone();
     }
@@ -225,65 +252,68 @@ fn assemble(config: NodeConfig, session: Session, member: Option<Membership>) ->
     let files = Files::new(session.path())?;
     poller.add(files.bell(), Token::Files)?;
     tracing::info!(session = %session.path().display(), "session started");
-    let setup = Setup { member: info, ..setup(&config, node_id, store_size) };
-    let node = Node::new(setup, Table::map(&shared.table)?);
+    let node = Node::new(setup(&config, info), Table::map(&shared.table)?);
+    let (reach, welcome) = reach(standing, &node, &shared, &arena, &poller)?;
     let dashboard = DashboardPort::open(&config, &session)?;
-    let mut io = Io::new(poller, session, config, disk, files);
+    let mut io = Io::new(poller, session, config, disk, files, reach);
     if let Some(port) = &dashboard {
         port.watch(&io.poller)?;
     }
     io.dashboard = dashboard;
-    let mut members = Vec::new();
-    let mut cluster = Vec::new();
-    if let Some(member) = member {
-        let Membership { security, listener, uplink, welcome, info } = member;
-        let gateway = node.gateway_bell().expect("a member has a gateway");
-        let bridge = Bridge::new(&shared.bells, gateway)?;
-        let transfers = Transfers::new(info.number, security.clone(), arena.clone())?;
-        let number = info.number;
-        let mut net = Net::new(number, security, listener, uplink, bridge, transfers, &io.poller)?;
-        welcome.nodes.iter().filter(|info| info.number != number).for_each(|i| net.add_node(i));
-        io.net = Some(net);
-        members = welcome.nodes;
-        cluster = welcome.cluster;
-    }
     let mut shell = Shell::new(node, io, shared, listener, Warmer::new(arena));
-    shell.cluster = cluster;
-    for info in members {
-        shell.event(Event::NodeJoined(info));
+    match welcome {
+        Some(welcome) => shell.event(Event::FromControl(from_control::Body::Welcome(welcome))),
+        None => shell.hear_own_control(),
     }
     Ok(shell)
 }
 
-fn setup(config: &NodeConfig, node: NodeId, store_size: u64) -> Setup {
+/// The way to the rest of the cluster, and the control service's welcome if that has come.
+fn reach(
+    standing: Standing,
+    node: &Node,
+    shared: &Shared,
+    arena: &Arc<Mapping>,
+    poller: &Poller,
+) -> io::Result<(Reach, Option<Welcome>)> {
+    let joined = match standing {
+        Standing::Alone(control) => return Ok((Reach::Alone(control), None)),
+        Standing::Joined(joined) => joined,
+    };
+    let Joined { security, listener, uplink, welcome } = *joined;
+    let bridge = Bridge::new(&shared.bells, node.gateway_bell())?;
+    let transfers = Transfers::new(welcome.number, security.clone(), arena.clone())?;
+    let net = Net::new(welcome.number, security, listener, uplink, bridge, transfers, poller)?;
+    Ok((Reach::Others(Box::new(net)), Some(welcome)))
+}
+
+fn setup(config: &NodeConfig, info: NodeInfo) -> Setup {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Setup {
         resources: config.resources.clone(),
-        store_size,
+        store_size: info.store_size,
         store_patience: config.store_patience_ms * 1_000_000,
         prestart_workers: config.prestart_workers as usize,
         // Enough to keep every core busy while each worker also waits now and then.
         max_starting: (2 * cores).max(4),
         max_processes: oxiray_channel::MAX_PROCESSES,
-        node,
-        host: host(),
-        pid: std::process::id(),
-        started_ms: wall_ns() / 1_000_000,
         clock_began_ns: wall_ns() - monotonic_ns(),
         // A node of a cluster serves drivers that come and go.
         job: config.cluster.is_none().then_some(JobId([1, 0, 0, 0])),
-        member: None,
+        member: info,
+        alone: config.cluster.is_none(),
     }
 }
 
-fn shared(config: &NodeConfig, node: NodeId, store_size: u64) -> io::Result<Shared> {
+fn shared(config: &NodeConfig, info: &NodeInfo) -> io::Result<Shared> {
+    let store_size = info.store_size;
     Ok(Shared {
         bells: memory_file("oxiray-bells", oxiray_channel::BELLS_BYTES)?,
         // Sparse: it costs nothing until it is written to.
         arena: memory_file("oxiray-arena", store_size as usize)?,
         table: memory_file("oxiray-table", TABLE_BYTES)?,
         registered: Registered {
-            node: node.0.to_vec(),
+            node: info.id.clone(),
             store_size,
             session_dir: config.session_dir.clone(),
             namespace: config.namespace.clone(),

@@ -9,7 +9,9 @@ use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_node::{Endpoint, Outbox, Transfer};
 use oxiray_store::Extent;
 use oxiray_sys::memory::memory_file;
-use oxiray_wire::cluster::{BetweenNodes, ForProcess, Tokens, between_nodes, to_control};
+use oxiray_wire::cluster::{
+    BetweenNodes, ForProcess, Join, NodeInfo, Tokens, between_nodes, to_control,
+};
 use oxiray_wire::control::{
     ChannelOpened, FromNode, Log, NodeConfig, ReadFile, Text, from_node::Body,
 };
@@ -22,10 +24,10 @@ use crate::disk::Disk;
 use crate::files::Files;
 use crate::log_expiry::EndedLogs;
 use crate::log_file::Limits;
-use crate::net::Net;
 use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
 use crate::poller::{Poller, Token};
+use crate::reach::Reach;
 use crate::zygote::Zygote;
 use oxiray_session::{Session, tail};
 
@@ -69,8 +71,7 @@ pub(crate) struct Io {
     pub(crate) failed_starts: Vec<String>,
     /// The driver that the session ends with, if it does.
     pub(crate) driver: ProcessId,
-    /// The network, in a cluster.
-    pub(crate) net: Option<Net>,
+    pub(crate) reach: Reach,
     /// What processes are told once they have read what others said before they died.
     pub(crate) held_back: BTreeMap<ProcessId, HeldBack>,
     pub(crate) disk: Disk,
@@ -92,6 +93,7 @@ impl Io {
         config: NodeConfig,
         disk: Disk,
         files: Files,
+        reach: Reach,
     ) -> Self {
         Self {
             poller,
@@ -105,7 +107,7 @@ impl Io {
             zygote: None,
             failed_starts: Vec::new(),
             driver: ProcessId(u64::MAX),
-            net: None,
+            reach,
             held_back: BTreeMap::new(),
             disk,
             files,
@@ -246,14 +248,14 @@ impl Io {
 
     /// Wakes the processes for which frames came from other nodes.
     pub(crate) fn wake_written(&mut self) {
-        if let Some(net) = &mut self.net {
+        if let Some(net) = self.reach.net_mut() {
             net.bridge.wake();
         }
     }
 
     /// Passes on frames to processes of other nodes.
     pub(crate) fn pass_on(&mut self, frames: Vec<Outgoing>) {
-        if let Some(net) = &mut self.net {
+        if let Some(net) = self.reach.net_mut() {
             for (from, to, frame) in frames {
                 net.pass(from.0, to.0, &frame, &self.poller);
             }
@@ -264,7 +266,8 @@ impl Io {
     pub(crate) fn release_held(&mut self) {
         let locals: Vec<ProcessId> = self.held_back.keys().copied().collect();
         for local in locals {
-            let (Some(net), Some(held)) = (&mut self.net, self.held_back.get_mut(&local)) else {
+            let (Some(net), Some(held)) = (self.reach.net_mut(), self.held_back.get_mut(&local))
+            else {
                 continue;
             };
             let mut outgoing = Vec::new();
@@ -286,21 +289,10 @@ impl Io {
         }
     }
 
-    /// The cluster's secret changed.
-    pub(crate) fn on_tokens(&mut self, tokens: Tokens) {
-        let (Some(net), Some(cluster)) = (&mut self.net, &self.config.cluster) else {
-            return;
-        };
-        match net.change_tokens(&tokens.tokens, std::path::Path::new(&cluster.keyring)) {
-            Ok(()) => tracing::info!("the cluster's secret was changed"),
-            Err(error) => tracing::error!(error, "the cluster's new secret cannot be used"),
-        }
-    }
-
     /// Sends what a worker printed to its driver, here or at another node.
     pub(crate) fn send_log(&mut self, reader: ProcessId, mut log: Log) {
         let Some(&slot) = self.by_process.get(&reader) else {
-            if let Some(net) = &self.net {
+            if let Some(net) = self.reach.net() {
                 log.host = net.host().to_owned();
                 self.send(reader, Body::Log(log));
             }
@@ -363,7 +355,7 @@ impl Io {
         if let Some(dashboard) = self.dashboard.take() {
             dashboard.close();
         }
-        if let Some(net) = &mut self.net {
+        if let Some(net) = self.reach.net_mut() {
             net.leave("it was stopped");
         }
         self.disk.close();
@@ -379,7 +371,7 @@ impl Outbox for Io {
         }
         if let Some(&slot) = self.by_process.get(&to) {
             self.send_to(slot, body, &[]);
-        } else if let Some(net) = &mut self.net
+        } else if let Some(net) = self.reach.net_mut()
             && to.node() != net.number
         {
             let message = Some(FromNode::from(body));
@@ -410,7 +402,7 @@ impl Outbox for Io {
             };
             if let Some(&slot) = self.by_process.get(&ours.process) {
                 self.send_to(slot, Body::ChannelOpened(opened), &[file.as_fd()]);
-            } else if let Some(net) = &mut self.net
+            } else if let Some(net) = self.reach.net_mut()
                 && ours.process.node() != net.number
             {
                 let pair = (peer.process, ours.process);
@@ -451,21 +443,52 @@ impl Outbox for Io {
     }
 
     fn tell_peer(&mut self, node: u32, message: BetweenNodes) {
-        if let Some(net) = &mut self.net {
+        if let Some(net) = self.reach.net_mut() {
             net.tell_peer(node, &message, &self.poller);
         }
     }
 
     fn tell_control(&mut self, body: to_control::Body) {
-        if let Some(net) = &mut self.net {
-            net.tell_control(body);
+        self.reach.tell_control(body);
+    }
+
+    fn dial_control(&mut self, join: Join) {
+        self.reach.dial_control(join, &self.poller);
+    }
+
+    fn add_node(&mut self, info: &NodeInfo) {
+        if let Some(net) = self.reach.net_mut() {
+            net.add_node(info);
         }
+    }
+
+    fn remove_node(&mut self, number: u32) {
+        if let Some(net) = self.reach.net_mut() {
+            net.remove_node(number, &self.poller);
+        }
+    }
+
+    fn change_tokens(&mut self, tokens: Tokens) {
+        let (Some(net), Some(cluster)) = (self.reach.net_mut(), &self.config.cluster) else {
+            return;
+        };
+        match net.change_tokens(&tokens.tokens, std::path::Path::new(&cluster.keyring)) {
+            Ok(()) => tracing::info!("the cluster's secret was changed"),
+            Err(error) => tracing::error!(error, "the cluster's new secret cannot be used"),
+        }
+    }
+
+    fn exclude(&mut self, why: String) {
+        tracing::error!(why, "this node is no member any more");
+        crate::complain(&format!("this node ends: {why}"));
+        self.last_words = format!("this machine is no longer in the cluster: {why}");
+        self.ending = Some(Ending::Excluded);
     }
 
     fn close_channel(&mut self, local: ProcessId, foreign: ProcessId) {
         let mut outgoing = Vec::new();
         let lives = self.by_process.contains_key(&local);
-        if let Some(net) = &mut self.net {
+        if let Some(net) = self.reach.net_mut() {
             if !lives {
                 net.bridge.forget((local, foreign), &mut outgoing);
             } else if !net.bridge.close((local, foreign), &mut outgoing) {
@@ -477,19 +500,19 @@ impl Outbox for Io {
     }
 
     fn transfer(&mut self, transfer: Transfer) {
-        if let Some(net) = &mut self.net {
+        if let Some(net) = self.reach.net_mut() {
             net.transfers.begin(transfer);
         }
     }
 
     fn lend(&mut self, grant: u64, extent: Extent) {
-        if let Some(net) = &self.net {
+        if let Some(net) = self.reach.net() {
             net.transfers.lend(grant, extent);
         }
     }
 
     fn end_lending(&mut self, grant: u64) {
-        if let Some(net) = &self.net {
+        if let Some(net) = self.reach.net() {
             net.transfers.end_lending(grant);
         }
     }

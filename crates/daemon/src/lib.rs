@@ -15,7 +15,8 @@
 //! - `files`: files that tools may read
 //! - `warmer`: makes the store's next pages ready
 //! - `activation`: the dashboard's port, and the process that serves it while somebody looks
-//! - `net`, `membership`: other machines, and what comes from them
+//! - `reach`: whether there are others
+//! - `net`, `membership`: other machines, the control service, and what comes from them
 //! - `poller`: what is being waited for
 //!
 //! The control service of a cluster is [`control_service`], likewise around `oxiray_control`.
@@ -39,6 +40,7 @@ mod memory_watch;
 mod net;
 mod output;
 mod poller;
+mod reach;
 mod registration;
 mod shell;
 mod task_notes;

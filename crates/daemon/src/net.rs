@@ -2,7 +2,7 @@
 //!
 //! - `bridge`: channels whose other end is a process of another node
 //! - `transfer`: bytes of objects, by threads of their own
-//! - `uplink`: the control service: joining it, losing it, finding it again
+//! - `uplink`: the connection with the control service
 //!
 //! A connection to another node is made when there is something to say to it. What
 //! this side says goes over one connection, in order; what the other side says may
@@ -23,7 +23,9 @@ use oxiray_net::{
     Doorkeeper, Identity, Keyring, Link, LinkError, Listener, Progress, Secret, Security,
 };
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::cluster::{BetweenNodes, Hello, NodeInfo, Purpose, ToControl, to_control};
+use oxiray_wire::cluster::{
+    BetweenNodes, Hello, Join, NodeInfo, Purpose, ToControl, from_control, to_control,
+};
 use prost::Message;
 use slab::Slab;
 
@@ -54,13 +56,17 @@ pub(crate) enum Incoming {
     Passed(u64, u64, Vec<u8>),
     /// The connection with a node is over.
     Lost(u32, String),
+    /// A message of the control service.
+    Control(Box<from_control::Body>),
+    /// The connection with the control service is over, or could not be made.
+    ControlLost(String),
 }
 
 /// Everything a node does with the network.
 pub(crate) struct Net {
     pub(crate) number: u32,
     host: String,
-    pub(crate) security: Security,
+    security: Security,
     listener: Listener,
     links: Slab<Connected>,
     /// Over which connection we speak to a node.
@@ -70,7 +76,7 @@ pub(crate) struct Net {
     dirty: Vec<usize>,
     /// What failed while something was being said.
     lost: Vec<(u32, String)>,
-    pub(crate) uplink: Uplink,
+    uplink: Uplink,
     pub(crate) bridge: Bridge,
     pub(crate) transfers: Transfers,
 }
@@ -86,7 +92,7 @@ impl Net {
         poller: &Poller,
     ) -> io::Result<Self> {
         poller.add(&listener, Token::NetListener)?;
-        poller.add(uplink.as_fd(), Token::Control)?;
+        uplink.watch(poller)?;
         poller.add(bridge.waker(), Token::Gateway)?;
         poller.add(transfers.bell(), Token::Transfers)?;
         Ok(Self {
@@ -235,6 +241,16 @@ impl Net {
         self.uplink.say(&ToControl::from(body));
     }
 
+    /// Connects with the control service anew.
+    pub(crate) fn dial_control(&mut self, join: Join, poller: &Poller) {
+        self.uplink.dial(join, &self.security, poller);
+    }
+
+    /// The control service says something, or is gone.
+    pub(crate) fn on_control(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
+        self.uplink.on_ready(poller, incoming);
+    }
+
     /// Somebody connects.
     pub(crate) fn on_listener(&mut self, poller: &Poller) {
         let now = monotonic_ns();
@@ -353,7 +369,7 @@ impl Net {
 
     /// Writes what was said since the last time, and says what failed.
     pub(crate) fn flush(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
-        self.uplink.flush(poller);
+        self.uplink.flush(poller, incoming);
         for slot in std::mem::take(&mut self.dirty) {
             let Some(connected) = self.links.get_mut(slot) else {
                 continue;
@@ -378,7 +394,7 @@ impl Net {
 
     /// When [`Self::on_time`] is due.
     pub(crate) fn next_wakeup(&self) -> Option<u64> {
-        [self.doorkeeper.next_wakeup(), self.uplink.next_wakeup()].into_iter().flatten().min()
+        self.doorkeeper.next_wakeup()
     }
 }
 

@@ -49,7 +49,7 @@ impl Shell {
             Some(version_refusal(register.version))
         } else {
             match register.kind() {
-                ProcessKind::Driver if self.io.net.is_none() => {
+                ProcessKind::Driver if self.io.reach.is_alone() => {
                     Some("this session belongs to the driver that started it".into())
                 }
                 ProcessKind::Driver => self.other_python(register),
@@ -112,22 +112,20 @@ impl Shell {
         if kind == ProcessKind::Driver {
             registered.driver = process.0;
             registered.namespace = namespace.clone();
-            if self.io.net.is_none() {
+            if self.io.reach.is_alone() {
                 // Workers of the only driver need not be told again.
                 self.shared.registered.driver = process.0;
                 self.shared.registered.namespace = namespace;
             }
         }
         let Shared { bells, arena, table, .. } = &self.shared;
-        let gateway = self.io.net.as_ref().map(|net| net.bridge.waker().try_clone());
+        let gateway = self.io.reach.net().map(|net| net.bridge.waker().try_clone());
         let mut fds = vec![bells.as_fd(), arena.as_fd(), table.as_fd()];
         if let Some(Ok(gateway)) = &gateway {
             fds.push(gateway.as_fd());
         }
         self.io.send_to(slot, from_node::Body::Registered(registered), &fds);
-        if kind != ProcessKind::Driver || self.io.net.is_some() {
-            self.event(Event::Ready(process));
-        }
+        self.event(Event::Ready(process));
     }
 
     fn add_output(&mut self, slot: usize, process: ProcessId, pid: u32, pipes: Vec<OwnedFd>) {

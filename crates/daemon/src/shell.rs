@@ -13,7 +13,6 @@ use prost::Message;
 use crate::connection::Received;
 use crate::departure::Departing;
 use crate::io::{Ending, Io};
-use crate::membership::Told;
 use crate::memory_watch::MemoryWatch;
 use crate::net::bridge::Outgoing;
 use crate::poller::Token;
@@ -44,10 +43,6 @@ pub(crate) struct Shell {
     /// Ends of processes, made when there is one to record.
     pub(crate) events: Option<EventLog>,
     pub(crate) zygote_died_at: Option<u64>,
-    /// The cluster's name.
-    pub(crate) cluster: Vec<u8>,
-    /// What others were last told.
-    pub(crate) told: Told,
     /// Frames of processes of nodes that are about to join.
     pub(crate) early: BTreeMap<u32, Vec<Outgoing>>,
 }
@@ -71,14 +66,13 @@ impl Shell {
             departing: Vec::new(),
             events: None,
             zygote_died_at: None,
-            cluster: Vec::new(),
-            told: Told::default(),
             early: BTreeMap::new(),
         }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
         self.node.on_event(event, monotonic_ns(), &mut self.io);
+        self.hear_own_control();
     }
 
     /// Runs until the session ends.
@@ -112,8 +106,8 @@ impl Shell {
     /// Sleeps until something happens; processes that write to those of other nodes
     /// know that they must wake us.
     fn sleep(&mut self, timeout: Option<Duration>, tokens: &mut Vec<Token>) {
-        let Io { poller, net, .. } = &mut self.io;
-        let Some(net) = net else {
+        let Io { poller, reach, .. } = &mut self.io;
+        let Some(net) = reach.net() else {
             return poller.wait(timeout, tokens);
         };
         let news = net.bridge.begin_sleep();

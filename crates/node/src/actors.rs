@@ -1,24 +1,21 @@
 //! The lives of actors: waiting, starting, alive, started again, dead.
 
-use oxiray_control::Name;
 use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Allocation;
 use oxiray_wire::cluster::ActorNews;
 use oxiray_wire::control::{
-    ActorCreated, ActorPhase, ActorState, Amount, CreateActor, Shape, StartActor, from_node,
+    ActorCreated, ActorPhase, ActorState, CreateActor, Shape, StartActor, from_node,
 };
 
-use crate::dead_actors::DeadActor;
+use crate::deaths::Death;
 use crate::event::Outbox;
 use crate::node::Node;
-use crate::process::Role;
+use crate::process::{Role, Watched};
 use crate::schedule::{ShapeId, Turn};
 
 /// Where a live actor is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// Others know of it already; its constructor still waits for arguments.
-    Expected,
     /// In the queue: its place there.
     Waiting(ShapeId, u64),
     /// Its constructor runs in this worker.
@@ -44,8 +41,6 @@ pub(crate) struct Actor {
     pub(crate) detached: bool,
     pub(crate) allocation: Option<Allocation>,
     pub(crate) watchers: Vec<ProcessId>,
-    /// What it was called, once that may be another's name.
-    pub(crate) last_name: Name,
     /// Process id of its worker, the last one it had.
     pub(crate) pid: u32,
 }
@@ -53,14 +48,9 @@ pub(crate) struct Actor {
 impl Actor {
     pub(crate) fn worker(&self) -> Option<ProcessId> {
         match self.stage {
-            Stage::Expected | Stage::Waiting(..) => None,
+            Stage::Waiting(..) => None,
             Stage::Starting(worker) | Stage::Alive(worker) => Some(worker),
         }
-    }
-
-    /// What it takes to place it.
-    pub(crate) fn needs(&self) -> &[Amount] {
-        &self.placement.resources
     }
 }
 
@@ -76,21 +66,21 @@ impl Node {
         let Some(id) = ActorId::from_slice(&message.actor) else {
             return;
         };
-        let expected = self.actors.get(&id).is_some_and(|actor| actor.stage == Stage::Expected);
-        if let Some(dead) = self.dead_actors.get(&id).cloned() {
-            // The control service may not have heard of it.
-            return self.tell_of_actor(dead.news(id), out);
+        if let Some(death) = self.deaths.get(&id) {
+            // The control service had not heard of it.
+            return self.tell_of_actor(death.news(id), out);
         }
-        if self.actors.contains_key(&id) && !expected {
+        if self.actors.contains_key(&id) {
             return;
         }
-        let watchers = self.actors.remove(&id).map(|actor| actor.watchers).unwrap_or_default();
+        let placement = message.placement.unwrap_or_default();
+        let stage = self.queue_actor(id, placement.clone());
         let actor = Actor {
             class_name: message.class_name,
             creator,
             job,
-            stage: Stage::Expected,
-            placement: message.placement.unwrap_or_default(),
+            stage,
+            placement,
             held: message.held.unwrap_or_default(),
             restarts_left: match message.max_restarts {
                 forever if forever < 0 => forever,
@@ -99,34 +89,32 @@ impl Node {
             restarts,
             detached: message.detached,
             allocation: None,
-            watchers,
-            last_name: Name::default(),
+            watchers: Vec::new(),
             pid: 0,
         };
         self.actors.insert(id, actor);
-        self.queue_actor(id);
         let Some(process) = self.processes.get_mut(&creator) else {
             return; // It outlived its creator, and is made from what was kept.
         };
         process.actors.insert(id);
         self.watch(creator, id);
-        if self.member.is_some() {
-            // Whoever asked by way of the control service hears where it is.
+        // The control service has it, and need not be asked again.
+        self.member.creating.remove(&id);
+        if self.is_elsewhere(creator) {
             self.tell_watcher(creator, id, out);
         }
     }
 
-    /// Puts an actor into the queue for a worker.
-    fn queue_actor(&mut self, id: ActorId) {
-        let actor = self.actors.get_mut(&id).expect("is alive");
-        let shape = self.schedule.intern(actor.placement.clone());
+    /// Puts an actor into the queue for a worker: where it is then.
+    fn queue_actor(&mut self, id: ActorId, placement: Shape) -> Stage {
+        let shape = self.schedule.intern(placement);
         self.schedule.last_waiting += 1;
         let order = self.schedule.last_waiting;
-        actor.stage = Stage::Waiting(shape, order);
         self.schedule.waiting_actors.insert((shape, order), id);
         if !self.schedule.turns.contains(&Turn::Actors) {
             self.schedule.turns.push_back(Turn::Actors);
         }
+        Stage::Waiting(shape, order)
     }
 
     /// The process of an actor is gone: starts it again if it may be, else it is
@@ -165,12 +153,13 @@ impl Node {
         let phase = ActorPhase::Restarting as i32;
         let news =
             ActorNews { actor: id.0.to_vec(), phase, reason, restarts, ..ActorNews::default() };
-        let watchers = actor.watchers.clone();
+        let (watchers, placement) = (actor.watchers.clone(), actor.placement.clone());
+        let stage = self.queue_actor(id, placement);
+        self.actors.get_mut(&id).expect("is started again").stage = stage;
         self.tell_of_actor(news, out);
         for watcher in watchers {
             out.send(watcher, from_node::Body::ActorState(state.clone()));
         }
-        self.queue_actor(id);
     }
 
     fn watch(&mut self, watcher: ProcessId, id: ActorId) {
@@ -180,53 +169,18 @@ impl Node {
         }
     }
 
-    /// Whether an actor lives or will: a handle can be known before its creator
-    /// has asked for the actor, which it does when the arguments are there.
-    fn is_to_come(&mut self, id: ActorId) -> bool {
-        if self.actors.contains_key(&id) {
-            return true;
-        }
-        if self.member.is_some() {
-            return false; // The control service knows what is to come.
-        }
-        let creator = id.creator();
-        let Some(process) = self.processes.get_mut(&creator) else {
-            return false;
-        };
-        if self.dead_actors.get(&id).is_some() {
-            return false;
-        }
-        process.actors.insert(id);
-        let actor = Actor {
-            class_name: String::new(),
-            creator,
-            job: process.job,
-            stage: Stage::Expected,
-            placement: Shape::default(),
-            held: Shape::default(),
-            restarts_left: 0,
-            restarts: 0,
-            detached: false,
-            allocation: None,
-            watchers: Vec::new(),
-            last_name: Name::default(),
-            pid: 0,
-        };
-        self.actors.insert(id, actor);
-        true
-    }
-
     pub(crate) fn on_watch_actor(&mut self, from: ProcessId, id: &[u8], out: &mut impl Outbox) {
         let Some(id) = ActorId::from_slice(id) else {
             return;
         };
-        if self.is_to_come(id) {
+        if self.actors.contains_key(&id) {
             self.watch(from, id);
             self.tell_watcher(from, id, out);
             return;
         }
-        let dead = self.dead_actors.get(&id).cloned().unwrap_or_else(DeadActor::unknown);
-        out.send(from, from_node::Body::ActorState(dead.state(id)));
+        let unknown = || Death { reason: "unknown actor".into(), ..Death::default() };
+        let death = self.deaths.get(&id).cloned().unwrap_or_else(unknown);
+        out.send(from, from_node::Body::ActorState(death.state(id)));
     }
 
     /// Gives a waiting actor its worker.
@@ -300,6 +254,11 @@ impl Node {
         let actor = &self.actors[&id];
         let class_name = actor.class_name.clone();
         let restarts = actor.restarts;
+        if let Some(process) = self.processes.get_mut(&watcher)
+            && let Some(watched) = process.watching_elsewhere.get_mut(&id)
+        {
+            *watched = Watched { node: self.number, restarts };
+        }
         let actor_bytes = id.0.to_vec();
         let mut state =
             ActorState { actor: actor_bytes, class_name, restarts, ..ActorState::default() };
@@ -319,23 +278,12 @@ impl Node {
         out: &mut impl Outbox,
     ) {
         if let Some(id) = ActorId::from_slice(&message.actor)
-            && self.is_to_come(id)
+            && let Some(actor) = self.actors.get_mut(&id)
         {
-            if message.no_restart {
-                // From now on its name is another's to have.
-                self.release_name(id);
-            }
-            let actor = self.actors.get_mut(&id).expect("is to come");
             if message.no_restart {
                 actor.restarts_left = 0;
             } else if actor.restarts_left != 0 && actor.worker().is_none() {
                 return; // It is being started already.
-            }
-            // One whose creator has not asked for it yet must not be made later:
-            // the creator hears of its death too.
-            let creator = actor.creator;
-            if self.processes.contains_key(&creator) {
-                self.watch(creator, id);
             }
             let by_user = message.reason.is_empty();
             let reason = if by_user { "it was killed by ray.kill" } else { &message.reason };
@@ -370,12 +318,9 @@ impl Node {
         creation_error: Vec<u8>,
         out: &mut impl Outbox,
     ) {
-        self.release_name(id);
-        let info = self.actors.get(&id).map(|actor| self.show_actor(id, actor));
-        let (Some(mut actor), Some(info)) = (self.actors.remove(&id), info) else {
+        let Some(mut actor) = self.actors.remove(&id) else {
             return;
         };
-        self.key_values.forget_actor(id);
         if let Some(allocation) = actor.allocation.take() {
             self.ledger.release(allocation);
         }
@@ -385,14 +330,23 @@ impl Node {
         if let Some(creator) = self.processes.get_mut(&actor.creator) {
             creator.actors.remove(&id);
         }
-        let dead = DeadActor::new(info, reason, creation_error);
-        self.tell_of_actor(dead.news(id), out);
+        let death = Death { class_name: actor.class_name, reason, creation_error };
+        self.tell_of_actor(death.news(id), out);
         for watcher in actor.watchers {
             if let Some(process) = self.processes.get_mut(&watcher) {
                 process.watching.remove(&id);
-                out.send(watcher, from_node::Body::ActorState(dead.state(id)));
+                process.watching_elsewhere.remove(&id);
+                out.send(watcher, from_node::Body::ActorState(death.state(id)));
             }
         }
-        self.dead_actors.remember(id, dead);
+        self.member.killing.remove(&id);
+        self.deaths.insert(id, death);
+    }
+
+    /// The control service knows of a death (D-1).
+    pub(crate) fn on_actor_buried(&mut self, id: &[u8]) {
+        if let Some(id) = ActorId::from_slice(id) {
+            self.deaths.remove(&id);
+        }
     }
 }

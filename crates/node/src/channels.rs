@@ -29,9 +29,9 @@ impl Node {
 
     fn channel_end(&mut self, id: ProcessId, peer: ProcessId, bell: u32) -> Endpoint {
         let process = self.processes.get_mut(&id).expect("has a bell");
-        let index = match &mut self.member {
-            Some(member) if process.is_foreign() => member.indexes.take(),
-            _ => process.indexes.take(),
+        let index = match process.is_foreign() {
+            true => self.member.indexes.take(),
+            false => process.indexes.take(),
         };
         process.channels.insert(peer, index);
         Endpoint { process: id, pid: process.pid, bell, index }

@@ -11,6 +11,7 @@
 //! - `copies`: objects that are brought here from other nodes
 //! - `lending`: objects that other nodes read
 //! - `members`: nodes that come and go
+//! - `uplink`: the control service, there or away
 
 mod broker;
 mod copies;
@@ -18,6 +19,7 @@ mod foreign;
 mod lending;
 mod members;
 mod routing;
+mod uplink;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -31,8 +33,9 @@ use crate::schedule::ShapeId;
 use crate::slots::Slots;
 pub(crate) use copies::Copies;
 pub(crate) use lending::Lending;
+pub(crate) use uplink::Uplink;
 
-/// What a node of a cluster knows beyond itself.
+/// What a node knows beyond itself.
 #[derive(Debug)]
 pub(crate) struct Member {
     /// About this node, as others know it.

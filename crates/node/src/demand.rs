@@ -155,8 +155,8 @@ impl Node {
             self.withdraw(from, key, surplus, out);
         } else if self.stays_here(shape) {
             self.place_here(from, key, unplaced);
-        } else if let (true, Some(member)) = (unplaced > 0, &mut self.member) {
-            member.unplaced.insert((from, key));
+        } else if unplaced > 0 {
+            self.member.unplaced.insert((from, key));
         }
     }
 

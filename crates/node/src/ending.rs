@@ -64,7 +64,6 @@ impl Node {
             self.on_actor_lost(actor, reason, intended, out);
         }
         self.end_belongings(&process, out);
-        self.release_names_of(id);
         for actor in &process.watching {
             if let Some(actor) = self.actors.get_mut(actor) {
                 actor.watchers.retain(|&watcher| watcher != id);
@@ -94,9 +93,10 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
-        let Some(member) = self.member.as_mut().filter(|_| id.node() == self.number) else {
+        if id.node() != self.number {
             return;
-        };
+        }
+        let member = &mut self.member;
         member.asked.retain(|(asker, _), _| *asker != id);
         member.creating.retain(|_, (creator, _)| *creator != id);
         member.killing.retain(|_, (killer, _)| *killer != id);
@@ -120,7 +120,7 @@ impl Node {
             self.tell_of_job(job, out);
         }
         // After how its program ended: that it did would follow from this alone.
-        out.tell_control(to_control::Body::ProcessGone(id.0));
+        self.tell_control(to_control::Body::ProcessGone(id.0), out);
     }
 
     /// Keeps what people may want to know of a process of ours.
@@ -159,16 +159,13 @@ impl Node {
             };
             let other_is_foreign = other.is_foreign();
             if let Some(index) = other.channels.remove(&id) {
-                match &mut self.member {
-                    Some(member) if other_is_foreign => member.indexes.give_back(index),
-                    _ => other.indexes.give_back(index),
+                match other_is_foreign {
+                    true => self.member.indexes.give_back(index),
+                    false => other.indexes.give_back(index),
                 }
             }
             if process.is_foreign() {
-                let index = process.channels[peer];
-                if let Some(member) = &mut self.member {
-                    member.indexes.give_back(index);
-                }
+                self.member.indexes.give_back(process.channels[peer]);
                 out.close_channel(*peer, id);
                 out.send(*peer, from_node::Body::ProcessDied(died.clone()));
             } else if other_is_foreign {

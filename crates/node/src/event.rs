@@ -1,9 +1,9 @@
 //! What happens to a node, and what it asks its shell to do.
 
-use oxiray_ids::{JobId, NodeId, ProcessId, StoreKey};
+use oxiray_ids::{JobId, ProcessId, StoreKey};
 use oxiray_store::{Extent, Refusal};
 use oxiray_wire::cluster::{
-    BetweenNodes, Kv, Load, NodeInfo, OfProcess, between_nodes, to_control,
+    BetweenNodes, Join, NodeInfo, Tokens, between_nodes, from_control, to_control,
 };
 use oxiray_wire::control::{Amount, ReadFile, from_node, to_node};
 
@@ -22,20 +22,14 @@ pub struct Setup {
     pub max_starting: usize,
     /// Most processes that have a bell.
     pub max_processes: usize,
-    /// Name of the node, for the view.
-    pub node: NodeId,
-    /// Name of the machine, for the view.
-    pub host: String,
-    /// Process id of the node service, for the view.
-    pub pid: u32,
-    /// When the node service was started: milliseconds since 1970.
-    pub started_ms: u64,
     /// What to add to the time of an event to have nanoseconds since 1970.
     pub clock_began_ns: u64,
     /// The job of the only driver, which the node ends with; none: drivers come and go.
     pub job: Option<JobId>,
-    /// What the node is in its cluster, if it is one of many.
-    pub member: Option<NodeInfo>,
+    /// What the node is in its cluster, with the number that it has there.
+    pub member: NodeInfo,
+    /// The control service is in the same process, and never away.
+    pub alone: bool,
 }
 
 /// Something happened.
@@ -72,10 +66,10 @@ pub enum Event {
     Disk(DiskNews),
     /// Another node says this.
     FromPeer(u32, between_nodes::Body),
-    /// The control service passes on what a process said.
-    Routed(OfProcess),
-    /// The control service answers a process.
-    Answered(ProcessId, from_node::Body),
+    /// The control service says this; its first word is that it welcomes the node.
+    FromControl(from_control::Body),
+    /// The connection with the control service broke, or could not be made.
+    ControlLost,
     /// The first frame from one process for another: they need a channel.
     FrameCame {
         /// Of another node.
@@ -83,19 +77,9 @@ pub enum Event {
         /// Of this one.
         to: ProcessId,
     },
-    /// A node joined.
-    NodeJoined(NodeInfo),
-    /// A node left, for this reason.
-    NodeLeft(u32, String),
     /// The connection with a node broke, for this reason: what was on its way is
     /// lost, and so is everything between the two. It may be a member still.
     PeerLost(u32, String),
-    /// What is free at other nodes.
-    Loads(Vec<Load>),
-    /// The control service answers a question to its table of keys.
-    KvAnswered(Kv),
-    /// The control service was away, and is there again.
-    Reattached,
     /// An object came from another node, or did not, for this reason.
     Transferred(StoreKey, Result<(), String>),
 }
@@ -156,8 +140,19 @@ pub trait Outbox {
     fn tell_user(&mut self, text: String);
     /// Says something to another node.
     fn tell_peer(&mut self, node: u32, message: BetweenNodes);
-    /// Says something to the control service.
+    /// Says something to the control service, over the connection that there is.
     fn tell_control(&mut self, body: to_control::Body);
+    /// Ends the connection with the control service, if there is one, and makes another, over
+    /// which this is said first; [`Event::FromControl`] or [`Event::ControlLost`] follows.
+    fn dial_control(&mut self, join: Join);
+    /// Another node is there, and may be spoken to.
+    fn add_node(&mut self, info: &NodeInfo);
+    /// Another node is gone: nothing that still comes from it counts.
+    fn remove_node(&mut self, number: u32);
+    /// The cluster's secret changed.
+    fn change_tokens(&mut self, tokens: Tokens);
+    /// This node is no member any more, for this reason: it must end.
+    fn exclude(&mut self, why: String);
     /// Reads what is left in the channel of a local and a foreign process, sends
     /// it on, and forgets the channel.
     fn close_channel(&mut self, local: ProcessId, foreign: ProcessId);

@@ -94,9 +94,7 @@ impl Node {
     }
 
     /// Tells the control service of a job that begins or ends.
-    pub(crate) fn tell_of_job(&self, job: Job, out: &mut impl Outbox) {
-        if self.member.is_some() {
-            out.tell_control(to_control::Body::Job(job));
-        }
+    pub(crate) fn tell_of_job(&mut self, job: Job, out: &mut impl Outbox) {
+        self.tell_control(to_control::Body::Job(job), out);
     }
 }

@@ -10,27 +10,26 @@
 //! - `schedule`: whose turn it is, and which workers to start
 //! - `pressure`: asking for leases back, and warning about what cannot run
 //! - `jobs`: programs of drivers, and which workers serve them
-//! - `kv`: keys and values
+//! - `kv`: questions about keys and values
 //! - `pool`: idle workers, those that start and those that leave
-//! - `actors`, `dead_actors`, `names`: the lives of actors, and what they are called
+//! - `actors`, `deaths`: the lives of actors, and how they ended
 //! - `storage`: messages to and from the object store
 //! - `cluster`: other nodes, their processes, and the control service
 //! - `reports`: questions that every process answers
-//! - `listing`: what there is, in parts
+//! - `listing`: this node's processes, in parts, and questions to other nodes
 //! - `ending`: what the end of a process means for all others
 //! - `view`: the node in words; `validate`: its invariants
 
 mod actors;
 mod channels;
 mod cluster;
-mod dead_actors;
+mod deaths;
 mod demand;
 mod ending;
 mod event;
 mod jobs;
 mod kv;
 mod listing;
-mod names;
 mod node;
 mod pool;
 mod pressure;

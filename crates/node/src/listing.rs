@@ -1,17 +1,16 @@
-//! What there is at this node, in parts that go into a packet, for tools. In a cluster
-//! the control service knows its nodes, programs and actors; each node knows its processes.
+//! What tools ask a node. It knows its processes, which it lists in parts that go into a
+//! packet; nodes, programs and actors the control service knows.
 
 use std::ops::Bound;
 
 use oxiray_control::listing::{gone, living, part_of, places, shortened};
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::{ActorInfo, Job, NodeInfo};
+use oxiray_wire::cluster::ActorInfo;
 use oxiray_wire::control::{
-    ActorPhase, Listing, NodeLost, ProcessInfo, ProcessKind, Query, ReadFile, Topic, from_node,
-    to_node,
+    Listing, NodeLost, ProcessInfo, ProcessKind, Query, ReadFile, Topic, from_node, to_node,
 };
 
-use crate::actors::{Actor, Stage};
+use crate::actors::Stage;
 use crate::event::Outbox;
 use crate::node::Node;
 use crate::process::{Process, Role};
@@ -24,14 +23,20 @@ impl Node {
         }
         match query.topic() {
             Topic::Cluster => {
+                self.refresh_own_room();
                 for view in self.view(query.request, from) {
                     out.send(from, from_node::Body::ClusterView(view));
                 }
             }
             Topic::Objects | Topic::Tasks => self.ask_round(from, query, out),
-            Topic::Nodes | Topic::Jobs | Topic::Actors | Topic::Processes => {
-                out.send(from, from_node::Body::Listing(self.list(&query)));
+            Topic::Processes => {
+                let (processes, next) = self.processes_after(&query.after);
+                let listing =
+                    Listing { request: query.request, processes, next, ..Listing::default() };
+                out.send(from, from_node::Body::Listing(listing));
             }
+            // The control service's to answer; but another node may ask anything.
+            Topic::Nodes | Topic::Jobs | Topic::Actors => {}
         }
     }
 
@@ -61,93 +66,21 @@ impl Node {
         if self.node_info(node).is_some() {
             return self.pass_on(from, node, question, out);
         }
-        let mut left = self.member.iter().flat_map(|member| &member.left);
-        let left = left.find(|info| info.number == node).map(|info| info.left.clone());
+        let left =
+            self.member.left.iter().find(|info| info.number == node).map(|info| info.left.clone());
         let reason = left.unwrap_or_else(|| "there is no such node".into());
         out.send(from, from_node::Body::NodeLost(NodeLost { node, reason }));
     }
 
-    fn list(&self, query: &Query) -> Listing {
-        let mut listing = Listing { request: query.request, ..Listing::default() };
-        let after = &query.after[..];
-        match query.topic() {
-            Topic::Nodes => listing.nodes = vec![self.as_node()],
-            Topic::Jobs => (listing.jobs, listing.next) = self.jobs_after(after),
-            Topic::Actors => (listing.actors, listing.next) = self.actors_after(after),
-            _ => (listing.processes, listing.next) = self.processes_after(after),
-        }
-        listing
-    }
-
-    /// This node, if it is alone.
-    fn as_node(&self) -> NodeInfo {
-        let store = self.keeper.usage();
-        NodeInfo {
-            number: self.number,
-            id: self.setup.node.0.to_vec(),
-            host: self.setup.host.clone(),
-            pid: self.setup.pid,
-            total: self.ledger.total(),
-            available: self.ledger.available(),
-            is_head: true,
-            store_size: store.size,
-            store_used: store.used,
-            started_ms: self.setup.started_ms,
-            ..NodeInfo::default()
-        }
-    }
-
-    fn jobs_after(&self, after: &[u8]) -> (Vec<Job>, Vec<u8>) {
-        let mut jobs = self.jobs_here();
-        jobs.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        part_of(
-            jobs.into_iter()
-                .filter(|job| job.id[..] > *after)
-                .map(|job| (job.id.clone(), Job { entrypoint: shortened(&job.entrypoint), ..job })),
-        )
-    }
-
-    fn actors_after(&self, after: &[u8]) -> (Vec<ActorInfo>, Vec<u8>) {
-        let (alive, dead) = places(after, ActorId::from_slice);
-        let alive = alive.map(|from| self.actors.range((from, Bound::Unbounded)));
-        let alive = alive.into_iter().flatten();
-        let alive = alive.map(|(id, actor)| {
-            let reason = match actor.stage {
-                Stage::Waiting(shape, _) => shortened(&self.why(shape)),
-                _ => String::new(),
-            };
-            (living(&id.0), ActorInfo { reason, ..self.show_actor(*id, actor) })
-        });
-        let dead = self.dead_actors.after(dead).map(|(id, dead)| {
-            let reason = shortened(&dead.info.reason);
-            (gone(&id.0), ActorInfo { reason, ..dead.info.clone() })
-        });
-        part_of(alive.chain(dead))
-    }
-
-    /// An actor that is not dead, as people see it, but for why it waits.
-    pub(crate) fn show_actor(&self, id: ActorId, actor: &Actor) -> ActorInfo {
-        let (namespace, name) = self.names.of(&id).unwrap_or(&actor.last_name).clone();
-        let worker = actor.worker();
-        let phase = match actor.stage {
-            Stage::Alive(_) => ActorPhase::Alive,
-            _ if actor.restarts > 0 => ActorPhase::Restarting,
-            _ => ActorPhase::Pending,
-        };
-        ActorInfo {
-            actor: id.0.to_vec(),
-            class_name: shortened(&actor.class_name),
-            name,
-            namespace,
-            phase: phase.into(),
-            node: self.number,
-            restarts: actor.restarts,
-            reason: String::new(),
-            process: worker.map_or(0, |worker| worker.0),
-            pid: actor.pid,
-            detached: actor.detached,
-            resources: actor.needs().to_vec(),
-            expected: actor.stage == Stage::Expected,
+    /// Actors that wait at this node: why, which the control service does not know.
+    pub(crate) fn say_why_they_wait(&self, actors: &mut [ActorInfo]) {
+        for info in actors.iter_mut().filter(|info| info.node == self.number) {
+            let id = ActorId::from_slice(&info.actor);
+            if let Some(actor) = id.and_then(|id| self.actors.get(&id))
+                && let Stage::Waiting(shape, _) = actor.stage
+            {
+                info.reason = shortened(&self.why(shape));
+            }
         }
     }
 
@@ -189,13 +122,9 @@ impl Node {
         }
     }
 
-    /// A time of the node's own clock in milliseconds since 1970. The driver that a node
-    /// belongs to was there before the clock was looked at: its time is 0.
+    /// A time of the node's own clock in milliseconds since 1970.
     pub(crate) fn wall_ms(&self, now: u64) -> u64 {
-        match now {
-            0 => self.setup.started_ms,
-            now => (self.setup.clock_began_ns + now) / 1_000_000,
-        }
+        (self.setup.clock_began_ns + now) / 1_000_000
     }
 }
 

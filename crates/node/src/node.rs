@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use oxiray_control::Names;
 use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_scheduler::Ledger;
 use oxiray_store::{Keeper, Table};
@@ -10,12 +9,11 @@ use oxiray_wire::control::to_node::Body;
 use oxiray_wire::control::{JobConfig, ProcessDied, ProcessInfo, ProcessKind, Text, from_node};
 
 use crate::actors::Actor;
-use crate::cluster::Member;
-use crate::dead_actors::DeadActors;
+use crate::cluster::{Member, Uplink};
+use crate::deaths::Deaths;
 use crate::demand::{Lease, LeaseId};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
-use crate::kv::KeyValues;
-
+use crate::kv::Questions;
 use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
 use crate::reports::Round;
@@ -27,15 +25,16 @@ use crate::storage::{OwnNews, keeper};
 #[derive(Debug)]
 pub struct Node {
     pub(crate) setup: Setup,
-    /// Its own among the nodes of its cluster; 0 when it is alone.
+    /// Its own among the nodes of its cluster.
     pub(crate) number: u32,
-    /// What it knows of its cluster, if it is in one.
-    pub(crate) member: Option<Member>,
+    /// What it knows of its cluster.
+    pub(crate) member: Member,
+    pub(crate) uplink: Uplink,
     pub(crate) jobs: BTreeMap<JobId, JobConfig>,
     pub(crate) last_job: u32,
     /// A program or a task has run here.
     pub(crate) has_worked: bool,
-    pub(crate) key_values: KeyValues,
+    pub(crate) kv_questions: Questions,
     /// What the store has said to the node itself.
     pub(crate) own_news: VecDeque<OwnNews>,
     pub(crate) ledger: Ledger,
@@ -46,8 +45,7 @@ pub struct Node {
     pub(crate) leases: BTreeMap<LeaseId, Lease>,
     pub(crate) last_lease: u64,
     pub(crate) actors: BTreeMap<ActorId, Actor>,
-    pub(crate) dead_actors: DeadActors,
-    pub(crate) names: Names,
+    pub(crate) deaths: Deaths,
     /// The last that died, without their last lines, to answer late questions.
     pub(crate) dead_processes: VecDeque<ProcessDied>,
     /// The last of this node that ended, for people.
@@ -61,25 +59,29 @@ pub struct Node {
 impl Node {
     /// A node without processes. The first [`Event`] starts its workers.
     pub fn new(setup: Setup, table: Table) -> Self {
-        let number = setup.member.as_ref().map_or(0, |member| member.number);
-        let mut node = Self {
+        let number = setup.member.number;
+        let mut bells = Slots::default();
+        let gateway = bells.take();
+        let mut keeper = Keeper::new(setup.store_size, table, setup.store_patience);
+        keeper.on_own_row(ProcessId::new(number, 0), gateway);
+        Self {
             number,
-            member: None,
+            member: Member::new(setup.member.clone(), gateway),
+            uplink: Uplink::default(),
             jobs: BTreeMap::new(),
             last_job: 0,
             has_worked: false,
-            key_values: KeyValues::default(),
+            kv_questions: Questions::default(),
             own_news: VecDeque::new(),
             ledger: Ledger::new(&setup.resources),
-            keeper: Keeper::new(setup.store_size, table, setup.store_patience),
+            keeper,
             processes: BTreeMap::new(),
             last_process: 0,
-            bells: Slots::default(),
+            bells,
             leases: BTreeMap::new(),
             last_lease: LeaseId::first_of(number),
             actors: BTreeMap::new(),
-            dead_actors: DeadActors::default(),
-            names: Names::default(),
+            deaths: Deaths::default(),
             dead_processes: VecDeque::new(),
             ended_processes: VecDeque::new(),
             pool: Pool::default(),
@@ -87,13 +89,7 @@ impl Node {
             last_round: 0,
             schedule: Schedule::default(),
             setup,
-        };
-        if let Some(own) = node.setup.member.clone() {
-            let gateway = node.bells.take();
-            node.keeper.on_own_row(node.gateway(), gateway);
-            node.member = Some(Member::new(own, gateway));
         }
-        node
     }
 
     /// The node service itself, as other nodes' processes find it.
@@ -101,9 +97,9 @@ impl Node {
         ProcessId::new(self.number, 0)
     }
 
-    /// Place of the gateway among the bells, if there is one.
-    pub fn gateway_bell(&self) -> Option<u32> {
-        self.member.as_ref().map(|member| member.gateway)
+    /// Place of the gateway among the bells.
+    pub fn gateway_bell(&self) -> u32 {
+        self.member.gateway
     }
 
     /// Gives a new process its numbers. [`Event::Ready`] follows once it knows them.
@@ -116,7 +112,8 @@ impl Node {
         let bell = match kind {
             ProcessKind::Observer => None,
             _ if self.bells.len() >= self.setup.max_processes => {
-                let limit = self.setup.max_processes;
+                // The gateway has one, too.
+                let limit = self.setup.max_processes - 1;
                 return Err(AdmitError::TooManyProcesses { limit });
             }
             _ => Some(self.bells.take()),
@@ -150,22 +147,19 @@ impl Node {
                 self.retire_idle_workers(now, out);
                 let (keeper, mut counter) = keeper!(self, out);
                 keeper.on_tick(now, &mut counter);
+                self.mind_uplink(now, out);
             }
             Event::Disk(news) => self.on_disk(news, now, out),
             Event::FromPeer(node, body) => self.on_peer(node, body, now, out),
-            Event::Routed(said) => self.on_routed(said, now, out),
-            Event::Answered(process, body) => self.on_answered(0, process, body, now, out),
+            Event::FromControl(body) => self.on_control(body, now, out),
+            Event::ControlLost => self.on_control_lost(now),
             Event::FrameCame { from, to } => self.on_frame_came(from, to, out),
-            Event::NodeJoined(info) => self.on_node_joined(info, now, out),
-            Event::NodeLeft(node, reason) => self.on_node_left(node, &reason, now, out),
             Event::PeerLost(node, reason) => self.on_peer_lost(node, &reason, now, out),
-            Event::Loads(loads) => self.on_loads(loads),
-            Event::Reattached => self.on_reattached(out),
-            Event::KvAnswered(answer) => self.on_kv_answered(answer, out),
             Event::Transferred(key, result) => self.on_transferred(key, result, now, out),
         }
         self.settle_own_news(now, out);
         self.schedule(now, out);
+        self.tell_load(now, out);
         #[cfg(debug_assertions)]
         self.validate();
     }
@@ -179,7 +173,7 @@ impl Node {
         {
             return;
         }
-        if let Some(body) = self.route(from, body, out) {
+        if let Some(body) = self.route(from, body, now, out) {
             self.on_own_message(from, body, now, out);
         }
     }
@@ -201,20 +195,6 @@ impl Node {
             Body::Blocked(_) => self.on_blocked(from, true),
             Body::Unblocked(_) => self.on_blocked(from, false),
             Body::Connect(peer) => self.on_connect(from, ProcessId(peer.process), out),
-            Body::CreateActor(create) => {
-                let job = process.job;
-                self.on_create_actor(from, create, 0, job, out);
-            }
-            Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
-            Body::KillActor(actor) => self.on_kill_actor(&actor, out),
-            Body::NameActor(wanted) => self.on_name_actor(from, wanted, out),
-            Body::FindActor(wanted) => self.on_find_actor(from, wanted, out),
-            Body::ReleaseName(actor) => {
-                if let Some(actor) = ActorId::from_slice(&actor.actor) {
-                    self.release_name(actor);
-                }
-            }
-            Body::ListActors(wanted) => self.on_list_actors(from, wanted, out),
             Body::ActorCreated(created) => self.on_actor_created(from, created, out),
             body @ (Body::Allocate(_)
             | Body::Free(_)
@@ -256,6 +236,14 @@ impl Node {
                     }
                 }
             }
+            // The control service's to answer; but another node may say anything.
+            Body::CreateActor(_)
+            | Body::WatchActor(_)
+            | Body::KillActor(_)
+            | Body::NameActor(_)
+            | Body::FindActor(_)
+            | Body::ReleaseName(_)
+            | Body::ListActors(_) => {}
             // The shell takes the first one; another means nothing.
             Body::Register(_) => {}
         }

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oxiray_control::unschedulable;
 use oxiray_ids::ProcessId;
-use oxiray_scheduler::show_amounts;
+use oxiray_scheduler::{Choice, choose, explain, show_amounts};
 use oxiray_wire::control::{Empty, from_node};
 
 use crate::event::Outbox;
@@ -73,7 +74,7 @@ impl Node {
             }
         }
         // Units that found no node yet.
-        for (id, key) in self.member.iter().flat_map(|member| &member.unplaced) {
+        for (id, key) in &self.member.unplaced {
             if let Some(demand) = self.processes.get(id).and_then(|p| p.demands.get(key)) {
                 waiters.entry(demand.shape).or_insert(Waiters::One(*id));
             }
@@ -113,28 +114,16 @@ impl Node {
             if self.warning_due(index).is_none_or(|due| now < due) {
                 continue;
             }
-            let known = &self.schedule.shapes[index];
-            let needs = show_amounts(&known.shape.resources);
-            let has = self.ledger.show_total();
-            let text = if let Some(why) = self.explain(ShapeId(index)) {
-                format!(
-                    "A task or actor that needs {needs} waits: {why}. It runs when that changes; \
-                     `oxiray status` shows what waits."
-                )
-            } else if !self.ledger.can_ever_fit(&known.shape) {
-                format!(
-                    "The task or actor cannot be scheduled: it needs {needs}, but no node can \
-                     ever provide that (the cluster has {has}). It waits until resources are \
-                     added. Missing: {}.",
-                    self.ledger.missing(&known.shape)
-                )
-            } else {
-                format!(
-                    "A task or actor that needs {needs} has waited for 10 s: everything it could \
-                     use is held by other tasks or actors (the cluster has {has}). Actors hold \
-                     their resources for as long as they live. {}.",
-                    self.ledger.short_of(&known.shape)
-                )
+            self.refresh_own_room();
+            let request = self.request(ShapeId(index));
+            let needs = show_amounts(&request.shape.resources);
+            let why = explain(&self.member.view, &request);
+            let text = match choose(&self.member.view, &request) {
+                Choice::Infeasible => unschedulable(&needs, &why),
+                _ => format!(
+                    "A task or actor that needs {needs} has waited for 10 s: {why}. Actors hold \
+                     their resources for as long as they live; `oxiray status` shows what waits."
+                ),
             };
             self.schedule.shapes[index].warned = true;
             self.warn(&text, out);
@@ -163,6 +152,7 @@ impl Node {
         let elder = self.schedule.elder.map(|_| self.schedule.passed_at + ASK_AGAIN);
         let retry = self.pool.retry_at;
         let times = warnings.chain(ask).chain(elder).chain(retry);
-        times.chain(self.next_retirement()).chain(self.keeper.next_wakeup()).min()
+        let times = times.chain(self.next_retirement()).chain(self.keeper.next_wakeup());
+        times.chain(self.next_uplink_wakeup()).min()
     }
 }

@@ -26,14 +26,14 @@ pub(crate) enum OwnNews {
 /// The counter at which the store's answers are given out.
 pub(crate) struct Counter<'a, O> {
     pub(crate) out: &'a mut O,
-    /// The node's own number, if it asks as well.
-    pub(crate) own: Option<ProcessId>,
+    /// The node's own number: it asks as well.
+    pub(crate) own: ProcessId,
     pub(crate) news: &'a mut VecDeque<OwnNews>,
 }
 
 impl<O: Outbox> Orders for Counter<'_, O> {
     fn allocated(&mut self, to: ProcessId, request: u64, answer: Result<(StoreKey, u64), Refusal>) {
-        if self.own == Some(to) {
+        if self.own == to {
             return self.news.push_back(OwnNews::Room(request, answer.map(|(key, _)| key)));
         }
         let answer = match answer {
@@ -54,7 +54,7 @@ impl<O: Outbox> Orders for Counter<'_, O> {
     }
 
     fn fetched(&mut self, to: ProcessId, request: u64, answer: Result<(), Refusal>) {
-        if self.own == Some(to) {
+        if self.own == to {
             return self.news.push_back(OwnNews::Fetched(request, answer));
         }
         let refused = answer.err().map(refused);
@@ -62,7 +62,7 @@ impl<O: Outbox> Orders for Counter<'_, O> {
     }
 
     fn trim(&mut self, process: ProcessId) {
-        if self.own != Some(process) {
+        if self.own != process {
             self.out.send(process, from_node::Body::Trim(Empty {}));
         }
     }
@@ -88,16 +88,14 @@ impl<O: Outbox> Orders for Counter<'_, O> {
     }
 
     fn gone(&mut self, key: StoreKey) {
-        if self.own.is_some() {
-            self.news.push_back(OwnNews::Gone(key));
-        }
+        self.news.push_back(OwnNews::Gone(key));
     }
 }
 
 /// The keeper of a node, and the counter for its answers.
 macro_rules! keeper {
     ($node:expr, $out:expr) => {{
-        let own = $node.member.is_some().then(|| $node.gateway());
+        let own = $node.gateway();
         let counter = crate::storage::Counter { out: $out, own, news: &mut $node.own_news };
         (&mut $node.keeper, counter)
     }};

@@ -121,9 +121,9 @@ fn what_cannot_run_is_warned_about_once() {
     bed.tick_after(2 * SECOND);
     assert_eq!(
         bed.warnings(),
-        ["The task or actor cannot be scheduled: it needs {GPU: 1}, but no node can ever provide \
-          that (the cluster has {CPU: 2}). It waits until resources are added. Missing: GPU: \
-          needs 1, the cluster has 0."]
+        ["The task or actor cannot be scheduled: it needs {GPU: 1}, but no node has a GPU \
+          (needs GPU: 1; the cluster has CPU: 2). It runs when that changes; `oxiray status` \
+          shows what waits."]
     );
     assert!(bed.node.next_wakeup().is_none(), "and then there is peace");
 }
@@ -244,7 +244,8 @@ fn watchers_get_a_channel_before_they_hear_of_life() {
     assert_eq!(bed.states(other).pop().unwrap().phase(), ActorPhase::Pending);
     bed.channels.clear();
     bed.say_created(1);
-    assert_eq!(bed.channels, [(other.0, bed.actor_worker(1).0)]);
+    let numbers = [other, bed.actor_worker(1)].map(|id| u64::from(id.number()));
+    assert_eq!(bed.channels, [numbers.into()]);
     assert_eq!(bed.states(other).pop().unwrap().phase(), ActorPhase::Alive);
 }
 
@@ -276,6 +277,7 @@ fn starts_that_fail_are_tried_again_ever_more_slowly() {
     }
     assert_eq!(bed.warnings().len(), 1);
     bed.workers_arrive();
+    bed.tick_after(SECOND);
     assert!(bed.node.next_wakeup().is_none());
 }
 
@@ -283,10 +285,10 @@ fn starts_that_fail_are_tried_again_ever_more_slowly() {
 fn there_are_only_so_many_bells() {
     let mut bed = Bed::new(1, 0);
     let kind = oxiray_wire::control::ProcessKind::Worker;
-    for _ in 1..bed.node.setup.max_processes {
+    let limit = bed.node.setup.max_processes - 1;
+    for _ in 1..limit {
         bed.admit(kind).unwrap();
     }
-    let limit = bed.node.setup.max_processes;
     assert_eq!(bed.admit(kind), Err(AdmitError::TooManyProcesses { limit }));
     assert!(bed.admit(oxiray_wire::control::ProcessKind::Observer).is_ok());
     bed.demand(DRIVER, 1, cpus(1), 1);
@@ -296,7 +298,7 @@ fn there_are_only_so_many_bells() {
 #[test]
 fn only_the_driver_ends_the_session() {
     let mut bed = Bed::ready(1, 1);
-    bed.say(oxiray_ids::ProcessId(2), to_node::Body::Stop(Text::default()));
+    bed.say(oxiray_ids::ProcessId::new(1, 2), to_node::Body::Stop(Text::default()));
     assert_eq!(bed.shut_down, None);
     bed.say(DRIVER, to_node::Body::Stop(Text::default()));
     assert_eq!(bed.shut_down, Some(true));

@@ -71,8 +71,8 @@ impl Node {
                 assert!(process.actors.is_empty(), "N-9: {id}");
             }
         }
-        let gateway = usize::from(self.member.is_some());
-        assert_eq!(bells.len() + gateway, self.bells.len(), "N-7");
+        assert!(bells.insert(self.member.gateway), "N-7: the gateway");
+        assert_eq!(bells.len(), self.bells.len(), "N-7");
         assert_eq!(self.pool.idle.len(), idle.len(), "N-5");
         assert!(self.pool.idle.iter().all(|worker| idle.contains(worker)), "N-5");
     }
@@ -88,7 +88,6 @@ impl Node {
                 None => assert!(actor.detached, "N-6: {id}"),
             }
             match actor.stage {
-                Stage::Expected => assert!(actor.allocation.is_none(), "N-5"),
                 Stage::Waiting(shape, order) => {
                     assert_eq!(self.schedule.waiting_actors[&(shape, order)], id);
                     assert!(actor.allocation.is_none(), "N-1: {id}");

@@ -1,7 +1,7 @@
 //! The node as people and tools see it.
 
 use oxiray_ids::ProcessId;
-use oxiray_scheduler::show_amounts;
+use oxiray_scheduler::{Choice, choose, explain, show_amounts};
 use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{Amount, ClusterView, ProcessKind};
 
@@ -43,7 +43,7 @@ impl Node {
             request,
             total: self.ledger.total(),
             available: self.ledger.available(),
-            node: self.setup.node.0.to_vec(),
+            node: self.member.own.id.clone(),
             workers: workers as u32,
             actors: actors as u32,
             store_used: store.used,
@@ -54,8 +54,8 @@ impl Node {
             spilled: store.spilled,
             restored: store.restored,
             waiting: self.waiting(),
-            host: self.setup.host.clone(),
-            pid: self.setup.pid,
+            host: self.member.own.host.clone(),
+            pid: self.member.own.pid,
             held: self.held_by(from),
             nodes: Vec::new(),
             more: false,
@@ -64,15 +64,12 @@ impl Node {
 
     /// All members, this node as it is now.
     fn members(&self) -> Vec<NodeInfo> {
-        let Some(member) = &self.member else {
-            return Vec::new();
-        };
-        let mut nodes = member.infos.clone();
+        let mut nodes = self.member.infos.clone();
         if let Some(own) = nodes.get_mut(&self.number) {
             own.available = self.ledger.available();
             own.store_used = self.keeper.usage().used;
         }
-        let all = nodes.into_values().chain(member.left.iter().cloned());
+        let all = nodes.into_values().chain(self.member.left.iter().cloned());
         all.map(|node| NodeInfo { waiting_for: Vec::new(), ..node }).collect()
     }
 
@@ -95,14 +92,16 @@ impl Node {
             false => more += 1,
         };
         for (id, process) in &self.processes {
-            for key in &process.pending {
-                let demand = &process.demands[key];
+            for demand in process.demands.values() {
+                let count = demand.placed() + demand.unplaced();
+                if count == 0 {
+                    continue;
+                }
                 let whose = match process.kind {
                     ProcessKind::Driver => "the driver".to_owned(),
                     _ => format!("process {id}"),
                 };
                 add(&|| {
-                    let count = demand.placed() + demand.unplaced();
                     let why = self.why(demand.shape);
                     format!("{count} worker(s) for tasks of {whose} (pid {}): {why}", process.pid)
                 });
@@ -120,18 +119,13 @@ impl Node {
 
     /// Why a shape is not served now.
     pub(crate) fn why(&self, id: ShapeId) -> String {
-        let shape = &self.schedule.shapes[id.0].shape;
-        let needs = show_amounts(&shape.resources);
-        if let Some(sentence) = self.explain(id) {
-            return sentence;
-        }
-        if !self.ledger.can_ever_fit(shape) {
-            let missing = self.ledger.missing(shape);
-            return format!("needs {needs}, which no node can ever provide ({missing})");
-        }
-        match self.ledger.short_of(shape) {
-            short if short.is_empty() => format!("needs {needs}; a worker is being started"),
-            short => format!("needs {needs}, which is in use ({short})"),
+        let request = self.request(id);
+        match choose(&self.member.view, &request) {
+            Choice::Now(node) if node.0 == self.number => {
+                let needs = show_amounts(&request.shape.resources);
+                format!("needs {needs}; a worker is being started")
+            }
+            _ => explain(&self.member.view, &request),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oxiray_events::History;
 use oxiray_wire::control::{
-    ClusterView, Listing, ProcessInfo, Query as Asked, Topic, from_node::Body, to_node,
+    ActorPhase, ClusterView, Listing, ProcessInfo, Query as Asked, Topic, from_node::Body, to_node,
 };
 use serde_json::Value;
 
@@ -201,12 +201,18 @@ impl Session {
         })
     }
 
+    /// Actors that no node can take, a sentence each.
+    pub fn actors_without_node(&mut self) -> Result<Vec<String>> {
+        let actors = self.list_all(Topic::Actors, 0)?.actors.into_iter();
+        let waiting = actors.filter(|actor| {
+            actor.node == 0 && actor.phase() != ActorPhase::Dead && !actor.reason.is_empty()
+        });
+        Ok(waiting.map(|actor| format!("actor {}: {}", actor.class_name, actor.reason)).collect())
+    }
+
     /// The nodes, as the one that is asked knows them: this needs no control service.
     pub(crate) fn members(&mut self) -> Result<Nodes> {
-        if self.control().is_some() {
-            return Ok(Nodes::new(self.view()?.nodes));
-        }
-        Ok(Nodes::new(self.list_all(Topic::Nodes, 0)?.nodes))
+        Ok(Nodes::new(self.view()?.nodes))
     }
 
     /// The number and the whole id of the node whose id begins with `id`.

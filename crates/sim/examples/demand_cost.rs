@@ -5,11 +5,13 @@
 
 use std::time::Instant;
 
-use oxiray_ids::{NodeId, ProcessId, StoreKey};
+use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_node::{Endpoint, Event, Node, Outbox, Setup, Transfer};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
-use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, to_control};
+use oxiray_wire::cluster::{
+    BetweenNodes, Join, Load, Loads, NodeInfo, Tokens, Welcome, from_control, to_control,
+};
 use oxiray_wire::control::{
     Amount, JobConfig, ProcessKind, ReadFile, SetDemand, Shape, Strategy, UNIT, from_node, to_node,
 };
@@ -31,6 +33,13 @@ impl Outbox for Counting {
     fn forget_copy(&mut self, _key: StoreKey) {}
     fn tell_user(&mut self, _text: String) {}
     fn tell_control(&mut self, _body: to_control::Body) {}
+    fn dial_control(&mut self, _join: Join) {}
+    fn add_node(&mut self, _info: &NodeInfo) {}
+    fn remove_node(&mut self, _number: u32) {}
+    fn change_tokens(&mut self, _tokens: Tokens) {}
+    fn exclude(&mut self, why: String) {
+        unreachable!("{why}");
+    }
     fn close_channel(&mut self, _local: ProcessId, _foreign: ProcessId) {}
     fn transfer(&mut self, _transfer: Transfer) {}
     fn lend(&mut self, _grant: u64, _extent: Extent) {}
@@ -59,22 +68,21 @@ fn node(nodes: u32, free: u64) -> (Node, ProcessId) {
         prestart_workers: 0,
         max_starting: 4,
         max_processes: 64,
-        node: NodeId::from_slice(&own.id).expect("28 bytes"),
-        host: "here".into(),
-        pid: 1,
-        started_ms: 0,
         clock_began_ns: 0,
         job: None,
-        member: Some(own.clone()),
+        member: own.clone(),
+        alone: false,
     };
     let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
     let mut node = Node::new(setup, table);
-    node.on_event(Event::NodeJoined(own), 1, &mut Counting::default());
-    for number in 2..=nodes {
-        node.on_event(Event::NodeJoined(info(number, free)), 1, &mut Counting::default());
-    }
+    let others = (2..=nodes).map(|number| info(number, free));
+    let nodes_there = std::iter::once(own).chain(others).collect();
+    let welcome = Welcome { nodes: nodes_there, ..Welcome::default() };
     let loads = (2..=nodes).map(|node| Load { node, available: cpus(free), ..Load::default() });
-    node.on_event(Event::Loads(loads.collect()), 1, &mut Counting::default());
+    let loads = Loads { loads: loads.collect() };
+    for body in [from_control::Body::Welcome(welcome), from_control::Body::Loads(loads)] {
+        node.on_event(Event::FromControl(body), 1, &mut Counting::default());
+    }
     let driver = node.admit(ProcessKind::Driver, 1, JobConfig::default()).expect("a bell").process;
     node.on_event(Event::Ready(driver), 1, &mut Counting::default());
     (node, driver)

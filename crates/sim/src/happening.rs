@@ -26,8 +26,8 @@ pub(crate) enum Said {
 /// Something happens. Machines and drivers go by their places in the world's lists.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// A machine tries to become a member, or to be one again.
-    Dial(usize),
+    /// A machine tries to become a member.
+    Join(usize),
     /// A message of a machine comes to the control service.
     ToControl {
         connection: u64,
@@ -79,8 +79,6 @@ pub(crate) enum Happening {
     TaskEnds(ProcessId, usize, u32),
     ActorIsMade(ProcessId),
     NodeTick(usize),
-    /// A machine may tell the others of its load.
-    LoadDue(usize),
     DriverStarts(usize),
     /// A driver looks at its idle leases.
     DriverTick(usize),

@@ -2,26 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use oxiray_ids::{NodeId, ProcessId, StoreKey};
+use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_node::{Endpoint, Node, Outbox, Setup, Transfer};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
-use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, Welcome, to_control};
+use oxiray_wire::cluster::{BetweenNodes, Join, NodeInfo, Tokens, to_control};
 use oxiray_wire::control::{Amount, ReadFile, UNIT, from_node};
 
 use crate::happening::Happening;
 use crate::plan::SECOND;
-
-/// What a machine is to the control service.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Uplink {
-    /// It has no connection.
-    Away,
-    /// It asked to be a member.
-    Asked(u64),
-    /// It is a member.
-    There(u64),
-}
 
 pub(crate) struct Machine {
     pub(crate) alive: bool,
@@ -29,18 +18,14 @@ pub(crate) struct Machine {
     pub(crate) is_safe: bool,
     pub(crate) info: NodeInfo,
     pub(crate) node: Option<Node>,
-    pub(crate) cluster: Vec<u8>,
-    pub(crate) uplink: Uplink,
-    /// Said while the control service was away.
-    pub(crate) backlog: Vec<to_control::Body>,
+    /// With the control service.
+    pub(crate) connection: Option<u64>,
     /// Came before it was a member: others may hear of it first.
     pub(crate) early: Vec<Happening>,
     /// Channels with processes of other nodes: ours first.
     pub(crate) bridges: HashSet<(ProcessId, ProcessId)>,
     pub(crate) processes: BTreeSet<ProcessId>,
     pub(crate) tick_at: Option<u64>,
-    pub(crate) told: Option<Load>,
-    pub(crate) told_at: u64,
     /// How often the connection with each other machine broke, as far as seen here.
     pub(crate) epochs: BTreeMap<usize, u64>,
     /// Numbers of those that left, as the control service said here.
@@ -72,15 +57,11 @@ impl Machine {
             is_safe,
             info,
             node: None,
-            cluster: Vec::new(),
-            uplink: Uplink::Away,
-            backlog: Vec::new(),
+            connection: None,
             early: Vec::new(),
             bridges: HashSet::new(),
             processes: BTreeSet::new(),
             tick_at: None,
-            told: None,
-            told_at: 0,
             epochs: BTreeMap::new(),
             left: BTreeSet::new(),
             used: 0,
@@ -97,9 +78,8 @@ impl Machine {
     }
 
     /// It became a member: its node begins.
-    pub(crate) fn begin(&mut self, welcome: &Welcome) {
-        self.info.number = welcome.number;
-        self.cluster.clone_from(&welcome.cluster);
+    pub(crate) fn begin(&mut self, number: u32) {
+        self.info.number = number;
         let setup = Setup {
             resources: self.info.total.clone(),
             store_size: 1 << 20,
@@ -107,13 +87,10 @@ impl Machine {
             prestart_workers: 0,
             max_starting: 4,
             max_processes: 64,
-            node: NodeId::from_slice(&self.info.id).expect("28 bytes"),
-            host: self.info.host.clone(),
-            pid: 1,
-            started_ms: 0,
             clock_began_ns: 0,
             job: None,
-            member: Some(self.info.clone()),
+            member: self.info.clone(),
+            alone: false,
         };
         let table = memory_file("sim-table", TABLE_BYTES).and_then(Table::map).expect("memory");
         self.node = Some(Node::new(setup, table));
@@ -130,6 +107,8 @@ pub(crate) enum Asked {
     Kill(ProcessId),
     Peer(u32, BetweenNodes),
     Control(to_control::Body),
+    Dial(Join),
+    Left(u32),
 }
 
 /// What a node asks for in one event, in order.
@@ -155,6 +134,19 @@ impl Outbox for Wishes {
     fn tell_control(&mut self, body: to_control::Body) {
         self.0.push(Asked::Control(body));
     }
+    fn dial_control(&mut self, join: Join) {
+        self.0.push(Asked::Dial(join));
+    }
+    fn remove_node(&mut self, number: u32) {
+        self.0.push(Asked::Left(number));
+    }
+    fn exclude(&mut self, why: String) {
+        // None of these stands still, so none is declared dead by mistake.
+        panic!("a node is refused: {why}");
+    }
+    // Whoever has a number can be spoken to, and there is no secret.
+    fn add_node(&mut self, _info: &NodeInfo) {}
+    fn change_tokens(&mut self, _tokens: Tokens) {}
     fn close_channel(&mut self, local: ProcessId, foreign: ProcessId) {
         self.0.push(Asked::Close(local, foreign));
     }

@@ -1,59 +1,48 @@
-//! What passes between a machine and the control service, as the shell of
-//! production does it: see `crates/daemon/src/membership.rs` and `net/uplink.rs`.
+//! The connections of machines with the control service. What passes over them, and when,
+//! the nodes decide.
 
 use oxiray_control::{Event as ControlEvent, PeerId};
-use oxiray_ids::ProcessId;
 use oxiray_node::Event;
 use oxiray_wire::cluster::{Join, Welcome, from_control, to_control};
 
 use crate::happening::Happening;
-use crate::machine::Uplink;
-use crate::plan::{MILLISECOND, SECOND};
+use crate::plan::MILLISECOND;
 use crate::world::World;
 
-/// Others hear of a node's load at most this often,
-const LOAD_EVERY: u64 = 20 * MILLISECOND;
-/// and at least this often.
-const LOAD_AT_LEAST_EVERY: u64 = SECOND;
-/// Between two attempts to find the control service.
+/// A machine that could not become a member tries again after this.
 const TRY_EVERY: u64 = 100 * MILLISECOND;
 
 impl World {
-    /// Asks to be a member, for the first time or again.
-    pub(crate) fn dial(&mut self, index: usize) {
+    /// A machine asks to be a member for the first time.
+    pub(crate) fn join(&mut self, index: usize) {
         let machine = &self.machines[index];
-        if !machine.alive || machine.uplink != Uplink::Away {
-            return;
+        if machine.alive && machine.node.is_none() {
+            self.dial(index, Join { node: Some(machine.info.clone()), ..Join::default() });
         }
-        if self.head.control.is_none() {
-            return self.agenda.add(self.now + TRY_EVERY, Happening::Dial(index));
-        }
-        let join = match &machine.node {
-            None => Join { node: Some(machine.info.clone()), ..Join::default() },
-            Some(node) => Join {
-                node: node.member_info(),
-                actors: node.actors_here(),
-                jobs: node.jobs_here(),
-                cluster: machine.cluster.clone(),
-                processes: node.processes_here(),
-            },
-        };
-        self.head.last_connection += 1;
-        let connection = self.head.last_connection;
-        self.head.connections.insert(connection, index);
-        self.machines[index].uplink = Uplink::Asked(connection);
-        self.deliver_to_control(index, connection, to_control::Body::Join(join));
     }
 
-    fn deliver_to_control(&mut self, index: usize, connection: u64, body: to_control::Body) {
-        let at = self.delivery(Some(index), None);
-        self.agenda.add(at, Happening::ToControl { connection, body });
+    /// Makes a new connection with the control service, over which this is said first.
+    pub(crate) fn dial(&mut self, index: usize, join: Join) {
+        if let Some(old) = self.machines[index].connection.take() {
+            let at = self.delivery(Some(index), None);
+            self.agenda.add(at, Happening::ControlSeesEnd { connection: old });
+        }
+        self.head.last_connection += 1;
+        let connection = self.head.last_connection;
+        self.machines[index].connection = Some(connection);
+        if self.head.control.is_none() {
+            let at = self.delivery(None, Some(index));
+            return self.agenda.add(at, Happening::UplinkEnds { machine: index, connection });
+        }
+        self.head.connections.insert(connection, index);
+        self.say_to_control(index, to_control::Body::Join(join));
     }
 
     pub(crate) fn say_to_control(&mut self, index: usize, body: to_control::Body) {
-        match self.machines[index].uplink {
-            Uplink::There(connection) => self.deliver_to_control(index, connection, body),
-            Uplink::Asked(_) | Uplink::Away => self.machines[index].backlog.push(body),
+        // What is said over a connection that just broke is lost.
+        if let Some(connection) = self.machines[index].connection {
+            let at = self.delivery(Some(index), None);
+            self.agenda.add(at, Happening::ToControl { connection, body });
         }
     }
 
@@ -71,9 +60,13 @@ impl World {
 
     pub(crate) fn uplink_ends(&mut self, index: usize, connection: u64) {
         let machine = &mut self.machines[index];
-        if [Uplink::Asked(connection), Uplink::There(connection)].contains(&machine.uplink) {
-            machine.uplink = Uplink::Away;
-            self.agenda.add(self.now + TRY_EVERY, Happening::Dial(index));
+        if machine.connection != Some(connection) {
+            return;
+        }
+        machine.connection = None;
+        match machine.node.is_some() {
+            true => self.event(index, Event::ControlLost),
+            false => self.agenda.add(self.now + TRY_EVERY, Happening::Join(index)),
         }
     }
 
@@ -84,87 +77,24 @@ impl World {
         connection: u64,
         body: from_control::Body,
     ) {
-        use from_control::Body;
-        let uplink = self.machines[index].uplink;
-        let known = [Uplink::Asked(connection), Uplink::There(connection)].contains(&uplink);
-        if !self.machines[index].alive || !known {
+        let machine = &self.machines[index];
+        if !machine.alive || machine.connection != Some(connection) {
             return;
         }
         match body {
-            Body::Welcome(welcome) => self.on_welcome(index, connection, welcome),
-            Body::Ping(empty) => {
-                let pong = to_control::Body::Pong(empty);
-                self.deliver_to_control(index, connection, pong);
+            from_control::Body::Welcome(welcome) if machine.node.is_none() => {
+                self.begin(index, welcome);
             }
-            Body::NodeJoined(info) => self.event(index, Event::NodeJoined(info)),
-            Body::NodeLeft(info) => self.on_left(index, info.number, info.left),
-            Body::Loads(loads) => self.event(index, Event::Loads(loads.loads)),
-            Body::OfProcess(said) => self.event(index, Event::Routed(said)),
-            Body::ForProcess(said) => {
-                if let Some(body) = said.message.and_then(|message| message.body) {
-                    self.event(index, Event::Answered(ProcessId(said.process), body));
-                }
-            }
-            Body::Refused(why) => {
-                // None of these stands still, so none is declared dead by mistake.
-                panic!("node {} is refused: {}", self.machines[index].number(), why.text);
-            }
-            Body::Kv(_) | Body::Tokens(_) | Body::State(_) => {}
+            body => self.event(index, Event::FromControl(body)),
         }
     }
 
-    fn on_left(&mut self, index: usize, number: u32, why: String) {
-        self.machines[index].left.insert(number);
-        self.event(index, Event::NodeLeft(number, why));
-    }
-
-    fn on_welcome(&mut self, index: usize, connection: u64, welcome: Welcome) {
-        self.machines[index].uplink = Uplink::There(connection);
-        for body in std::mem::take(&mut self.machines[index].backlog) {
-            self.deliver_to_control(index, connection, body);
-        }
-        let machine = &mut self.machines[index];
-        let Some(node) = &machine.node else {
-            machine.begin(&welcome);
-            for info in welcome.nodes {
-                self.event(index, Event::NodeJoined(info));
-            }
-            for happening in std::mem::take(&mut self.machines[index].early) {
-                self.agenda.add(self.now, happening);
-            }
-            return;
-        };
-        let known = node.nodes();
-        for number in known {
-            if !welcome.nodes.iter().any(|info| info.number == number) {
-                self.on_left(index, number, "it left while the head was away".into());
-            }
-        }
-        for info in welcome.nodes {
-            let node = self.machines[index].node.as_ref().expect("is a member");
-            if node.node_info(info.number).is_none() {
-                self.event(index, Event::NodeJoined(info));
-            }
-        }
-        self.machines[index].told = None;
-        self.machines[index].told_at = 0;
-        self.event(index, Event::Reattached);
-    }
-
-    /// After every event: others hear of the load, if it is time.
-    pub(crate) fn tell_load(&mut self, index: usize) {
-        let machine = &mut self.machines[index];
-        let Some(node) = machine.node.as_ref().filter(|_| self.now >= machine.told_at + LOAD_EVERY)
-        else {
-            return;
-        };
-        let load = node.load();
-        if machine.told.as_ref() != Some(&load) || self.now >= machine.told_at + LOAD_AT_LEAST_EVERY
-        {
-            machine.told = Some(load.clone());
-            machine.told_at = self.now;
-            self.say_to_control(index, to_control::Body::Load(load));
-            self.agenda.add(self.now + LOAD_AT_LEAST_EVERY, Happening::LoadDue(index));
+    /// A machine became a member: its node begins.
+    fn begin(&mut self, index: usize, welcome: Welcome) {
+        self.machines[index].begin(welcome.number);
+        self.event(index, Event::FromControl(from_control::Body::Welcome(welcome)));
+        for happening in std::mem::take(&mut self.machines[index].early) {
+            self.agenda.add(self.now, happening);
         }
     }
 }

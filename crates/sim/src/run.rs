@@ -40,7 +40,7 @@ impl World {
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            Happening::Dial(machine) => self.dial(machine),
+            Happening::Join(machine) => self.join(machine),
             Happening::ToControl { connection, body } => self.control_hears(connection, body),
             Happening::ControlSeesEnd { connection } => self.control_sees_end(connection),
             Happening::FromControl { machine, connection, body } => {
@@ -82,7 +82,6 @@ impl World {
                 self.machines[machine].tick_at = None;
                 self.event(machine, oxiray_node::Event::Tick);
             }
-            Happening::LoadDue(machine) => self.tell_load(machine),
             Happening::DriverStarts(driver) => self.driver_starts(driver),
             Happening::DriverTick(driver) => self.driver_tick(driver),
             Happening::NodeDies => self.node_dies(),

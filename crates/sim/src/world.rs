@@ -114,7 +114,7 @@ impl World {
         let index = self.machines.len();
         self.machines.push(Machine::new(index, self.plan.cpus, is_safe));
         let at = self.now + self.random.between(0, 10 * MILLISECOND);
-        self.agenda.add(at, Happening::Dial(index));
+        self.agenda.add(at, Happening::Join(index));
     }
 
     fn make_tasks(&mut self) {
@@ -190,7 +190,6 @@ impl World {
         for wish in wishes.0 {
             self.carry_out(index, wish);
         }
-        self.tell_load(index);
         self.plan_tick(index);
     }
 
@@ -236,6 +235,8 @@ impl World {
                 }
             }
             Asked::Control(body) => self.say_to_control(index, body),
+            Asked::Dial(join) => self.dial(index, join),
+            Asked::Left(number) => _ = self.machines[index].left.insert(number),
         }
     }
 

@@ -452,7 +452,7 @@ pub mod to_control {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromControl {
     /// Which message.
-    #[prost(oneof = "from_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11")]
+    #[prost(oneof = "from_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12")]
     pub body: Option<from_control::Body>,
 }
 
@@ -497,6 +497,9 @@ pub mod from_control {
         /// Answer to `See`.
         #[prost(message, tag = "11")]
         State(State),
+        /// That this actor of the node is dead is known, and kept.
+        #[prost(bytes = "vec", tag = "12")]
+        ActorBuried(Vec<u8>),
     }
 }
 

@@ -11,4 +11,4 @@ pub mod control;
 pub mod frame;
 
 /// Version of everything in this crate. Peers of another version are refused at registration.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;

@@ -52,7 +52,4 @@ def _described(
 
 
 def _nodes_by_number() -> dict[int, str]:
-    context = _native.context()
-    here = {context["node_number"]: context["node_id"].hex()}
-    members = _native.cluster_view()["nodes"] if context["node_number"] else []
-    return here | {node["number"]: node["id"].hex() for node in members}
+    return {node["number"]: node["id"].hex() for node in _native.cluster_view()["nodes"]}

@@ -1,65 +1,33 @@
-//! The connection with the control service: joining it, losing it, finding it again.
-//! What is said while it is away is said when it is there again.
+//! The connection with the control service: made, lost, made again. When, and what is said
+//! over it, the core decides.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use oxiray_net::{Link, LinkError, Security};
-use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::{
     FromControl, Hello, Join, Purpose, ToControl, Welcome, from_control, to_control,
 };
 use prost::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::Incoming;
 use crate::poller::{Poller, Token};
 
 /// How long joining may take.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// Between two attempts to find the control service again.
-const TRY_EVERY: u64 = 100_000_000;
-/// An attempt that takes longer is given up.
-const ATTEMPT_WITHIN: u64 = 2_000_000_000;
-/// A node that does not find it for so long ends.
-const GIVE_UP_AFTER: u64 = 60_000_000_000;
-/// A control service that says nothing for so long is not there: it pings twice a second.
-const SILENT_AFTER: u64 = 5_000_000_000;
-
-/// What the control service is to a node at the moment.
-enum State {
-    /// It answers.
-    There(Link),
-    /// It was asked to take us back.
-    Asked(Link, u64),
-    /// It is not to be reached; the next attempt is then.
-    Away(u64),
-}
-
 /// The connection with the control service.
 pub(crate) struct Uplink {
     address: String,
     resolved: SocketAddr,
-    state: State,
-    /// When it was lost.
-    lost_at: Option<u64>,
-    heard_at: u64,
-    /// Said while it was away.
-    backlog: Vec<ToControl>,
-    polled: bool,
+    /// Once there is one.
+    link: Option<Link>,
+    /// Why there is none, until that was said.
+    lost: Option<String>,
     writes: bool,
-}
-
-/// What the uplink has to say.
-pub(crate) enum Heard {
-    /// A message.
-    Said(Box<from_control::Body>),
-    /// We are members again: these are all.
-    Back(Welcome),
-    /// There is no way back, for this reason.
-    Over(String),
 }
 
 /// Resolves and connects; `Err` is a sentence for the user.
@@ -189,11 +157,8 @@ impl Uplink {
                 let uplink = Self {
                     address: address.to_owned(),
                     resolved: link.peer_addr(),
-                    state: State::There(link),
-                    lost_at: None,
-                    heard_at: monotonic_ns(),
-                    backlog: Vec::new(),
-                    polled: true,
+                    link: Some(link),
+                    lost: None,
                     writes: false,
                 };
                 Ok((uplink, welcome))
@@ -203,22 +168,19 @@ impl Uplink {
         }
     }
 
-    /// Says something, now or when the control service is there again.
+    /// Says something, if there is a connection.
     pub(crate) fn say(&mut self, message: &ToControl) {
-        match &mut self.state {
-            State::There(link) => {
-                if let Err(error) = link.send(&[&message.encode_to_vec()]) {
-                    tracing::error!(%error, "a message to the control service is lost");
-                }
-            }
-            State::Asked(..) | State::Away(_) => self.backlog.push(message.clone()),
+        if let Some(link) = &mut self.link
+            && let Err(error) = link.send(&[&message.encode_to_vec()])
+        {
+            tracing::error!(%error, "a message to the control service is lost");
         }
     }
 
     /// Writes what was said, as far as that takes no long.
     pub(crate) fn finish(&mut self) {
         let until = Instant::now() + Duration::from_millis(500);
-        while let State::There(link) = &mut self.state
+        while let Some(link) = &mut self.link
             && link.flush().is_ok()
             && link.wants_write()
             && Instant::now() < until
@@ -227,8 +189,14 @@ impl Uplink {
         }
     }
 
-    pub(crate) fn flush(&mut self, poller: &Poller) {
-        if let State::There(link) | State::Asked(link, _) = &mut self.state {
+    /// Is to be polled: right after joining.
+    pub(crate) fn watch(&self, poller: &Poller) -> io::Result<()> {
+        self.link.as_ref().map_or(Ok(()), |link| poller.add(link, Token::Control))
+    }
+
+    /// Writes what was said; says that there is no connection, if that is new.
+    pub(crate) fn flush(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
+        if let Some(link) = &mut self.link {
             // An error shows when the connection is read.
             let _ = link.flush();
             if link.wants_write() != self.writes {
@@ -236,126 +204,47 @@ impl Uplink {
                 poller.want_write(&*link, Token::Control, self.writes);
             }
         }
+        incoming.extend(self.lost.take().map(Incoming::ControlLost));
     }
 
     /// Reads what has come.
-    pub(crate) fn on_ready(&mut self, poller: &Poller, heard: &mut Vec<Heard>) {
-        let (State::There(link) | State::Asked(link, _)) = &mut self.state else {
+    pub(crate) fn on_ready(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
+        let Some(link) = &mut self.link else {
             return;
         };
-        let mut bodies = Vec::new();
         let result = link.on_ready(&mut |frame| {
             if let Ok(FromControl { body: Some(body) }) = FromControl::decode(frame) {
-                bodies.push(body);
+                incoming.push(Incoming::Control(Box::new(body)));
             }
             ControlFlow::Continue(())
         });
-        self.heard_at = monotonic_ns();
-        for body in bodies {
-            self.on_message(body, heard);
-        }
         if let Err(error) = result {
-            self.lose(&error.to_string(), poller);
+            self.hang_up(poller);
+            incoming.push(Incoming::ControlLost(error.to_string()));
         }
     }
 
-    fn on_message(&mut self, body: from_control::Body, heard: &mut Vec<Heard>) {
-        match body {
-            from_control::Body::Ping(empty) => {
-                self.say(&ToControl::from(to_control::Body::Pong(empty)));
-            }
-            from_control::Body::Refused(text) => heard.push(Heard::Over(text.text)),
-            from_control::Body::Welcome(welcome) => {
-                let state = std::mem::replace(&mut self.state, State::Away(0));
-                let (State::There(mut link) | State::Asked(mut link, _)) = state else {
-                    return;
-                };
-                for message in std::mem::take(&mut self.backlog) {
-                    let _ = link.send(&[&message.encode_to_vec()]);
-                }
-                self.state = State::There(link);
-                self.lost_at = None;
-                tracing::info!("the control service is there again");
-                heard.push(Heard::Back(welcome));
-            }
-            body => heard.push(Heard::Said(Box::new(body))),
+    fn hang_up(&mut self, poller: &Poller) {
+        if let Some(link) = self.link.take() {
+            poller.remove(&link);
         }
     }
 
-    fn lose(&mut self, why: &str, poller: &Poller) {
-        if let State::There(link) | State::Asked(link, _) = &self.state
-            && self.polled
-        {
-            poller.remove(link);
-            self.polled = false;
-        }
-        let now = monotonic_ns();
-        if self.lost_at.is_none() {
-            tracing::warn!(why, "the control service is away");
-            self.lost_at = Some(now);
-        }
-        self.state = State::Away(now + TRY_EVERY);
-    }
-
-    /// When [`Self::on_time`] is due.
-    pub(crate) fn next_wakeup(&self) -> Option<u64> {
-        Some(match &self.state {
-            State::There(_) => self.heard_at + SILENT_AFTER,
-            State::Asked(_, until) => *until,
-            State::Away(at) => *at,
-        })
-    }
-
-    /// Time has passed: looks for a control service that is away. `join` is what to
-    /// say to it.
-    pub(crate) fn on_time(
-        &mut self,
-        now: u64,
-        security: &Security,
-        poller: &Poller,
-        join: impl FnOnce() -> Join,
-        heard: &mut Vec<Heard>,
-    ) {
-        match &self.state {
-            State::There(_) if now >= self.heard_at + SILENT_AFTER => {
-                return self.lose("it says nothing", poller);
-            }
-            State::Asked(_, until) if now >= *until => return self.lose("no answer", poller),
-            State::Away(at) if now >= *at => {}
-            _ => return,
-        }
-        if let Some(lost_at) = self.lost_at
-            && now >= lost_at + GIVE_UP_AFTER
-        {
-            let seconds = GIVE_UP_AFTER / 1_000_000_000;
-            let text = format!("the control service has been away for {seconds} s");
-            return heard.push(Heard::Over(text));
-        }
+    /// Makes a new connection, over which `join` is said first.
+    pub(crate) fn dial(&mut self, join: Join, security: &Security, poller: &Poller) {
+        self.hang_up(poller);
         // Where it was: to ask for its name again could take long.
         let (at, purpose) = (self.resolved, Purpose::Control);
-        let asked = connect_to(at, &self.address, security, purpose).and_then(|mut link| {
-            let join = ToControl::from(to_control::Body::Join(join())).encode_to_vec();
+        let dialled = connect_to(at, &self.address, security, purpose).and_then(|mut link| {
+            let join = ToControl::from(to_control::Body::Join(join)).encode_to_vec();
             link.send(&[&join]).map_err(|error| error.to_string())?;
             poller.add(&link, Token::Control).map_err(|error| error.to_string())?;
             poller.want_write(&link, Token::Control, true);
             Ok(link)
         });
-        self.heard_at = now;
-        match asked {
-            Ok(link) => {
-                (self.polled, self.writes) = (true, true);
-                self.state = State::Asked(link, now + ATTEMPT_WITHIN);
-            }
-            Err(_) => self.state = State::Away(now + TRY_EVERY),
-        }
-    }
-}
-
-impl AsFd for Uplink {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.state {
-            State::There(link) | State::Asked(link, _) => link.as_fd(),
-            State::Away(_) => unreachable!("only asked for right after joining"),
+        match dialled {
+            Ok(link) => (self.link, self.writes) = (Some(link), true),
+            Err(why) => self.lost = Some(why),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! - **B-1** granted + here + elsewhere never exceeds what was requested.
 
 use oxiray_ids::ProcessId;
-use oxiray_scheduler::{Choice, NodeNumber, Request, choose, explain};
+use oxiray_scheduler::{Choice, NodeNumber, Request, choose};
 use oxiray_wire::cluster::{AskLeases, Declined, between_nodes};
 use oxiray_wire::control::{Unschedulable, from_node};
 
@@ -18,7 +18,7 @@ use super::tell;
 use crate::demand::{Demand, LeaseId};
 use crate::event::Outbox;
 use crate::node::Node;
-use crate::schedule::{ShapeId, Turn};
+use crate::schedule::{KnownShape, ShapeId, Turn};
 
 /// Units of one demand that are placed in one pass: the next pass goes on.
 const MOST_AT_ONCE: usize = 64;
@@ -27,71 +27,53 @@ impl Node {
     /// Whether units of this shape wait here before anything else.
     pub(crate) fn stays_here(&self, shape: ShapeId) -> bool {
         let known = &self.schedule.shapes[shape.0];
-        self.member.is_none()
-            || (known.wanted.is_any() && [0, self.number].contains(&known.shape.near))
+        known.wanted.is_any() && [0, self.number].contains(&known.shape.near)
     }
 
     fn choose_for(&mut self, shape: ShapeId) -> Choice {
-        let member = self.member.as_mut().expect("a broker is a member");
-        let known = &self.schedule.shapes[shape.0];
-        member.turn += 1;
+        self.member.turn += 1;
+        self.refresh_own_room();
         let own = NodeNumber(self.number);
-        member.view.report(own, &self.ledger.available(), 0);
-        for placed in &member.placed_here {
-            member.view.take(own, &self.schedule.shapes[placed.0].shape);
+        for placed in &self.member.placed_here {
+            self.member.view.take(own, &self.schedule.shapes[placed.0].shape);
         }
-        let near = known.shape.near;
-        choose(
-            &member.view,
-            &Request {
-                shape: &known.shape,
-                strategy: &known.wanted.strategy,
-                selectors: &known.wanted.selectors,
-                local: own,
-                prefer: (near != 0).then_some(NodeNumber(near)),
-                turn: member.turn,
-            },
-        )
+        choose(&self.member.view, &self.request(shape))
     }
 
-    /// Why a shape cannot be served now, in a sentence about the whole cluster.
-    pub(crate) fn explain(&self, shape: ShapeId) -> Option<String> {
-        let member = self.member.as_ref()?;
-        let known = &self.schedule.shapes[shape.0];
-        Some(explain(
-            &member.view,
-            &Request {
-                shape: &known.shape,
-                strategy: &known.wanted.strategy,
-                selectors: &known.wanted.selectors,
-                local: NodeNumber(self.number),
-                prefer: None,
-                turn: 0,
-            },
-        ))
+    /// What is known of this node's own room is true again.
+    pub(crate) fn refresh_own_room(&mut self) {
+        self.member.view.report(NodeNumber(self.number), &self.ledger.available(), 0);
     }
 
-    /// Whether any node could ever serve a shape.
+    /// What a shape asks of the nodes.
+    pub(crate) fn request(&self, shape: ShapeId) -> Request<'_> {
+        let KnownShape { shape, wanted, .. } = &self.schedule.shapes[shape.0];
+        Request {
+            shape,
+            strategy: &wanted.strategy,
+            selectors: &wanted.selectors,
+            local: NodeNumber(self.number),
+            prefer: (shape.near != 0).then_some(NodeNumber(shape.near)),
+            turn: self.member.turn,
+        }
+    }
+
+    /// Whether a node that may serve a shape could ever do so.
     pub(crate) fn can_ever_be_served(&self, shape: ShapeId) -> bool {
         let known = &self.schedule.shapes[shape.0];
-        self.ledger.can_ever_fit(&known.shape)
-            || self.member.as_ref().is_some_and(|member| {
-                member.view.nodes().any(|node| member.view.can_ever_fit(node, &known.shape))
-            })
+        (known.wanted.is_any() && self.ledger.can_ever_fit(&known.shape))
+            || !matches!(choose(&self.member.view, &self.request(shape)), Choice::Infeasible)
     }
 
     /// Finds places for units that have none, and for those that wait here in vain.
     pub(crate) fn place_elsewhere(&mut self, out: &mut impl Outbox) {
-        let Some(member) = &mut self.member else {
-            return;
-        };
+        let member = &mut self.member;
         member.placed_here.clear();
         if member.waits_reviewed_at != member.view_changes {
             member.waits_reviewed_at = member.view_changes;
             self.call_back_waiting(out);
         }
-        let member = self.member.as_mut().expect("is a member");
-        for (process, key) in std::mem::take(&mut member.unplaced) {
+        for (process, key) in std::mem::take(&mut self.member.unplaced) {
             self.place(process, key, out);
         }
         let turns: Vec<Turn> = self.schedule.turns.iter().copied().collect();
@@ -167,7 +149,7 @@ impl Node {
                     break;
                 }
                 self.place_here(process, key, 1);
-                self.member.as_mut().expect("a broker is a member").placed_here.push(shape);
+                self.member.placed_here.push(shape);
             } else if !self.ask(process, key, node, wait, out) {
                 break;
             }
@@ -176,9 +158,8 @@ impl Node {
     }
 
     fn still_unplaced(&mut self, process: ProcessId, key: u64) {
-        let unplaced = self.demand(process, key).is_some_and(|demand| demand.unplaced() > 0);
-        if let (true, Some(member)) = (unplaced, &mut self.member) {
-            member.unplaced.insert((process, key));
+        if self.demand(process, key).is_some_and(|demand| demand.unplaced() > 0) {
+            self.member.unplaced.insert((process, key));
         }
     }
 
@@ -206,7 +187,7 @@ impl Node {
         wait: bool,
         out: &mut impl Outbox,
     ) -> bool {
-        if self.member.as_ref().is_some_and(|member| member.unreachable.contains(&node)) {
+        if self.member.unreachable.contains(&node) {
             return false;
         }
         let demand = self.demand(id, key).expect("has units to place");
@@ -219,9 +200,7 @@ impl Node {
             demand.waits_at.insert(node);
         }
         let shape = self.schedule.shapes[shape.0].shape.clone();
-        if let Some(member) = &mut self.member {
-            member.view.take(NodeNumber(node), &shape);
-        }
+        self.member.view.take(NodeNumber(node), &shape);
         self.introduce(id, node, out);
         let asked = AskLeases { process: id.0, shape_key: key, shape: Some(shape), more: 1, wait };
         tell(node, between_nodes::Body::AskLeases(asked), out);
@@ -236,7 +215,7 @@ impl Node {
             };
             let shape = demand.shape;
             let known = &self.schedule.shapes[shape.0];
-            let member = self.member.as_ref().expect("a broker is a member");
+            let member = &self.member;
             // What fits here waits for a worker only, or for its turn.
             if self.ledger.fits(&known.shape)
                 || known.nothing_elsewhere_at == Some(member.view_changes)
@@ -354,10 +333,8 @@ impl Node {
 
     /// Another node has no room for units of ours.
     pub(crate) fn on_declined(&mut self, node: u32, declined: &Declined) {
-        if let Some(member) = &mut self.member {
-            // Until it says otherwise.
-            member.view.report(NodeNumber(node), &[], 0);
-        }
+        // Until it says otherwise.
+        self.member.view.report(NodeNumber(node), &[], 0);
         let (id, key) = (ProcessId(declined.process), declined.shape_key);
         let Some(demand) = self.demand(id, key) else {
             return;
@@ -394,9 +371,7 @@ impl Node {
             demand.elsewhere.take(node, 1);
             demand.granted += 1;
             demand.requested = demand.requested.max(demand.granted + demand.placed());
-            if let Some(member) = &mut self.member {
-                member.leased.insert(lease.0, shape);
-            }
+            self.member.leased.insert(lease.0, shape);
             self.still_unplaced(id, key);
         }
     }
@@ -404,9 +379,7 @@ impl Node {
     /// A process of ours gives a lease back: its node is believed to have room again,
     /// before it says so itself.
     pub(crate) fn on_returned_elsewhere(&mut self, lease: LeaseId) {
-        let Some(member) = &mut self.member else {
-            return;
-        };
+        let member = &mut self.member;
         if let Some(shape) = member.leased.remove(&lease.0) {
             let shape = &self.schedule.shapes[shape.0].shape;
             member.view.give_back(NodeNumber(lease.node()), shape);
@@ -428,8 +401,6 @@ impl Node {
         for (id, key) in lost {
             self.settle_unplaced(id, key);
         }
-        if let Some(member) = &mut self.member {
-            member.leased.retain(|lease, _| LeaseId(*lease).node() != node);
-        }
+        self.member.leased.retain(|lease, _| LeaseId(*lease).node() != node);
     }
 }

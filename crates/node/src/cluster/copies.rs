@@ -93,9 +93,11 @@ impl Node {
         };
         let origin = Origin { node: wanted.node, key: StoreKey(wanted.key) };
         let gateway = self.gateway();
-        let Some(member) = self.member.as_mut().filter(|_| wanted.node != self.number) else {
-            return refuse(lost("this node is in no cluster"), &mut |body| out.send(from, body));
-        };
+        if wanted.node == self.number {
+            let why = lost("it was made at this node, and is not there any more");
+            return refuse(why, &mut |body| out.send(from, body));
+        }
+        let member = &mut self.member;
         if let Some(copy) = member.copies.by_origin.get_mut(&origin) {
             match copy.stage {
                 Stage::Here(key) => {
@@ -132,7 +134,7 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
-        let member = self.member.as_mut().expect("only a member has copies");
+        let member = &mut self.member;
         let wanted = member.copies.by_request.get(&request).copied();
         match (wanted, answer) {
             (Some(origin), Ok(key)) => {
@@ -158,7 +160,7 @@ impl Node {
         out: &mut impl Outbox,
     ) {
         let number = self.number;
-        let member = self.member.as_mut().expect("only a member has copies");
+        let member = &mut self.member;
         // A node that was named by the origin may have left since.
         let gone = node == number || !member.infos.contains_key(&node);
         let node = if gone { origin.node } else { node };
@@ -180,9 +182,7 @@ impl Node {
         out: &mut impl Outbox,
     ) {
         let done = |grant| PullDone { grant, complete: false };
-        let Some(member) = &mut self.member else {
-            return;
-        };
+        let member = &mut self.member;
         let copies = &mut member.copies;
         let origin = copies.by_request.get(&answer.request).copied();
         let Some((origin, copy)) =
@@ -229,9 +229,7 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
-        let Some(member) = &mut self.member else {
-            return;
-        };
+        let member = &mut self.member;
         let Some(origin) = member.copies.by_key.get(&key).copied() else {
             // Nobody wants it any more; the threads are done with its memory now.
             if let Some((node, grant)) = member.copies.unwanted.remove(&key) {
@@ -269,7 +267,7 @@ impl Node {
 
     /// A copy will not be.
     fn end_copy(&mut self, origin: Origin, why: Refused, now: u64, out: &mut impl Outbox) {
-        let member = self.member.as_mut().expect("only a member has copies");
+        let member = &mut self.member;
         let Some(copy) = member.copies.by_origin.remove(&origin) else {
             return;
         };
@@ -301,10 +299,9 @@ impl Node {
 
     /// The store let go of a copy, to have its memory.
     pub(crate) fn on_copy_gone(&mut self, key: StoreKey) {
-        if let Some(member) = &mut self.member
-            && let Some(origin) = member.copies.by_key.remove(&key)
-        {
-            member.copies.by_origin.remove(&origin);
+        let copies = &mut self.member.copies;
+        if let Some(origin) = copies.by_key.remove(&key) {
+            copies.by_origin.remove(&origin);
         }
     }
 
@@ -318,12 +315,11 @@ impl Node {
 
     /// A node is gone: what was to come from it is asked for elsewhere, or is lost.
     pub(crate) fn on_source_lost(&mut self, node: u32, now: u64, out: &mut impl Outbox) {
-        let member = self.member.as_ref().expect("a member's node is gone");
         let asked = |copy: &Copy| match copy.stage {
             Stage::Asked(key, source) if source == node => Some(key),
             _ => None,
         };
-        let copies = member.copies.by_origin.iter();
+        let copies = self.member.copies.by_origin.iter();
         let again: Vec<(Origin, StoreKey)> =
             copies.filter_map(|(origin, copy)| Some((*origin, asked(copy)?))).collect();
         for (origin, key) in again {
@@ -333,10 +329,8 @@ impl Node {
 
     /// A process is gone, and waits for no copy.
     pub(crate) fn forget_copy_waiter(&mut self, process: ProcessId) {
-        if let Some(member) = &mut self.member {
-            for copy in member.copies.by_origin.values_mut() {
-                copy.waiters.retain(|(waiter, _)| *waiter != process);
-            }
+        for copy in self.member.copies.by_origin.values_mut() {
+            copy.waiters.retain(|(waiter, _)| *waiter != process);
         }
     }
 }

@@ -31,16 +31,16 @@ impl Node {
     pub(crate) fn admit_foreign(&mut self, about: &Introduce) {
         let id = ProcessId(about.process);
         let job = self.learn_job(about);
-        let Some(member) = self.member.as_ref().filter(|_| self.is_elsewhere(id)) else {
+        if !self.is_elsewhere(id) {
             return;
-        };
+        }
         match self.processes.get_mut(&id) {
             Some(process) => {
                 process.pid = about.pid;
                 process.job = process.job.or(job);
             }
             None => {
-                let gateway = Some(member.gateway);
+                let gateway = Some(self.member.gateway);
                 let process = Process::new(about.pid, ProcessKind::Foreign, gateway, job);
                 self.processes.insert(id, process);
                 self.keeper.on_foreign(id);
@@ -76,8 +76,7 @@ impl Node {
     /// Puts a process of another node into our books that has not been introduced,
     /// and asks to hear of its end. False when its node is gone.
     pub(crate) fn get_to_know(&mut self, id: ProcessId, out: &mut impl Outbox) -> bool {
-        let known = self.member.as_ref().is_some_and(|m| m.infos.contains_key(&id.node()));
-        if !known {
+        if !self.member.infos.contains_key(&id.node()) {
             return false;
         }
         if !self.processes.contains_key(&id) {

@@ -62,7 +62,7 @@ impl Node {
         let reader = Reader { node, request: pull.request };
         let wanted = pull.origin.unwrap_or_default();
         let origin = Origin { node: wanted.node, key: StoreKey(wanted.key) };
-        let member = self.member.as_mut().expect("only a member is asked");
+        let member = &mut self.member;
         let key = match origin.node == self.number {
             true => Some(origin.key),
             false => member.copies.complete(origin),
@@ -75,7 +75,7 @@ impl Node {
     }
 
     fn serve_reader(&mut self, key: StoreKey, reader: Reader, now: u64, out: &mut impl Outbox) {
-        let lending = &mut self.member.as_mut().expect("only a member lends").lending;
+        let lending = &mut self.member.lending;
         let lent = lending.objects.entry(key).or_default();
         lent.holders.retain(|holder| *holder != reader.node);
         if lent.reading >= READERS_AT_ONCE {
@@ -110,7 +110,7 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
-        let member = self.member.as_mut().expect("only a member lends");
+        let member = &mut self.member;
         let Some((key, reader)) = member.lending.fetching.remove(&fetch) else {
             return;
         };
@@ -125,7 +125,7 @@ impl Node {
         });
         match held {
             Ok(extent) => {
-                let lending = &mut self.member.as_mut().expect("only a member lends").lending;
+                let lending = &mut self.member.lending;
                 lending.last += 1;
                 let grant = lending.last;
                 lending.grants.insert(grant, Grant { node: reader.node, key });
@@ -156,7 +156,7 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
-        let lending = &mut self.member.as_mut().expect("only a member lends").lending;
+        let lending = &mut self.member.lending;
         let Some(grant) = lending.grants.get(&done.grant).filter(|grant| grant.node == node) else {
             return;
         };
@@ -177,7 +177,7 @@ impl Node {
 
     /// One reader less: whoever waits has its turn.
     fn next_reader(&mut self, key: StoreKey, now: u64, out: &mut impl Outbox) {
-        let lending = &mut self.member.as_mut().expect("only a member lends").lending;
+        let lending = &mut self.member.lending;
         let Some(lent) = lending.objects.get_mut(&key) else {
             return;
         };
@@ -193,7 +193,7 @@ impl Node {
 
     /// A node is gone, and reads nothing any more.
     pub(crate) fn end_lending_to(&mut self, node: u32, now: u64, out: &mut impl Outbox) {
-        let lending = &mut self.member.as_mut().expect("only a member lends").lending;
+        let lending = &mut self.member.lending;
         for lent in lending.objects.values_mut() {
             lent.waiting.retain(|reader| reader.node != node);
             lent.holders.retain(|holder| *holder != node);
@@ -206,7 +206,7 @@ impl Node {
         let theirs = lending.grants.iter().filter(|(_, grant)| grant.node == node);
         let theirs: Vec<(u64, StoreKey)> = theirs.map(|(id, grant)| (*id, grant.key)).collect();
         for (grant, key) in theirs {
-            let lending = &mut self.member.as_mut().expect("only a member lends").lending;
+            let lending = &mut self.member.lending;
             lending.grants.remove(&grant);
             self.end_grant(grant, key, now, out);
         }
@@ -215,10 +215,7 @@ impl Node {
     /// An object of this node is gone: so must its copies be.
     pub(crate) fn on_lent_gone(&mut self, key: StoreKey, out: &mut impl Outbox) {
         let node = self.number;
-        let Some(member) = &mut self.member else {
-            return;
-        };
-        if let Some(lent) = member.lending.objects.remove(&key) {
+        if let Some(lent) = self.member.lending.objects.remove(&key) {
             for holder in lent.holders {
                 let keys = Keys { keys: vec![key.0], node };
                 tell(holder, between_nodes::Body::Freed(keys), out);

@@ -42,9 +42,10 @@ impl Node {
         out: &mut impl Outbox,
     ) {
         use between_nodes::Body;
-        let Some(member) = self.member.as_mut().filter(|_| node != self.number) else {
+        if node == self.number {
             return;
-        };
+        }
+        let member = &mut self.member;
         if !member.infos.contains_key(&node) {
             // It left; or the news that it joined, which comes another way, is late.
             if node > member.last_joined {
@@ -74,10 +75,10 @@ impl Node {
     }
 
     pub(crate) fn on_node_joined(&mut self, info: NodeInfo, now: u64, out: &mut impl Outbox) {
-        let Some(member) = &mut self.member else {
-            return;
-        };
-        let number = info.number;
+        let (number, member) = (info.number, &mut self.member);
+        if number != self.number {
+            out.add_node(&info);
+        }
         member.last_joined = member.last_joined.max(number);
         member.add(info);
         for body in member.early.remove(&number).unwrap_or_default() {
@@ -86,10 +87,7 @@ impl Node {
     }
 
     pub(crate) fn on_loads(&mut self, loads: Vec<Load>) {
-        let number = self.number;
-        let Some(member) = &mut self.member else {
-            return;
-        };
+        let (number, member) = (self.number, &mut self.member);
         for load in loads.into_iter().filter(|load| load.node != number) {
             if let Some(info) = member.infos.get_mut(&load.node) {
                 member.unreachable.remove(&load.node);
@@ -116,10 +114,17 @@ impl Node {
         now: u64,
         out: &mut impl Outbox,
     ) {
-        let left_ms = self.wall_ms(now).max(1);
-        let Some(member) = self.member.as_mut().filter(|_| node != self.number) else {
+        if node == self.number {
             return;
-        };
+        }
+        out.remove_node(node);
+        self.forget_node(node, reason, now, out);
+    }
+
+    /// Everything that was between this node and another is over.
+    fn forget_node(&mut self, node: u32, reason: &str, now: u64, out: &mut impl Outbox) {
+        let left_ms = self.wall_ms(now).max(1);
+        let member = &mut self.member;
         let Some(info) = member.infos.remove(&node) else {
             return;
         };
@@ -166,8 +171,8 @@ impl Node {
         let Some(info) = self.node_info(node).filter(|_| node != self.number) else {
             return;
         };
-        self.on_node_left(node, &format!("the connection with it broke: {reason}"), now, out);
-        let member = self.member.as_mut().expect("has a member's info");
+        self.forget_node(node, &format!("the connection with it broke: {reason}"), now, out);
+        let member = &mut self.member;
         member.add(info);
         member.view.report(NodeNumber(node), &[], 0);
         member.unreachable.insert(node);
@@ -191,48 +196,26 @@ impl Node {
         }
     }
 
-    /// About this node, for the control service after that was away.
-    pub fn member_info(&self) -> Option<NodeInfo> {
-        self.member
-            .as_ref()
-            .map(|member| NodeInfo { available: self.ledger.available(), ..member.own.clone() })
-    }
-
     /// Other members, by number.
     pub fn nodes(&self) -> Vec<u32> {
-        let member = self.member.as_ref();
-        let infos = member.map(|member| member.infos.keys().copied().collect::<Vec<_>>());
-        infos.unwrap_or_default().into_iter().filter(|number| *number != self.number).collect()
+        self.member.infos.keys().copied().filter(|number| *number != self.number).collect()
     }
 
     /// Whether a node is a member of which we have not heard yet: numbers are given in order.
     pub fn is_to_join(&self, number: u32) -> bool {
-        let member = self.member.as_ref();
-        member.is_some_and(|m| m.infos.keys().next_back().is_none_or(|last| number > *last))
-            && !member.is_some_and(|m| m.left.iter().any(|left| left.number == number))
+        let member = &self.member;
+        member.infos.keys().next_back().is_none_or(|last| number > *last)
+            && !member.left.iter().any(|left| left.number == number)
     }
 
     /// A member.
     pub fn node_info(&self, number: u32) -> Option<NodeInfo> {
-        self.member.as_ref()?.infos.get(&number).cloned()
-    }
-
-    /// Processes of this node.
-    pub fn processes_here(&self) -> Vec<u64> {
-        let ours = self.processes.iter().filter(|(_, process)| !process.is_foreign());
-        std::iter::once(self.gateway().0).chain(ours.map(|(id, _)| id.0)).collect()
-    }
-
-    /// Actors that live here or are being started.
-    pub fn actors_here(&self) -> Vec<Vec<u8>> {
-        self.actors.keys().map(|id| id.0.to_vec()).collect()
+        self.member.infos.get(&number).cloned()
     }
 
     /// The control service is there again: what it may have missed is said once more.
-    pub(crate) fn on_reattached(&mut self, out: &mut impl Outbox) {
-        let Some(member) = &self.member else {
-            return;
-        };
+    pub(crate) fn say_again(&mut self, out: &mut impl Outbox) {
+        let member = &self.member;
         let again: Vec<_> = member
             .asked
             .iter()
@@ -245,29 +228,30 @@ impl Node {
         }
         self.watch_again(None, out);
         self.ask_kv_again(out);
-        for (id, actor) in &self.actors {
-            if let Stage::Alive(worker) = actor.stage {
-                let (actor, restarts, pid) = (id.0.to_vec(), actor.restarts, actor.pid);
-                let (phase, process) = (ActorPhase::Alive as i32, worker.0);
-                let news =
-                    ActorNews { actor, phase, restarts, process, pid, ..ActorNews::default() };
-                self.tell_of_actor(news, out);
-            }
+        let alive = self.actors.iter().filter_map(|(id, actor)| {
+            let Stage::Alive(worker) = actor.stage else {
+                return None;
+            };
+            let (actor, restarts, pid) = (id.0.to_vec(), actor.restarts, actor.pid);
+            let (phase, process) = (ActorPhase::Alive as i32, worker.0);
+            Some(ActorNews { actor, phase, restarts, process, pid, ..ActorNews::default() })
+        });
+        let dead = self.deaths.iter().map(|(id, death)| death.news(*id));
+        for news in alive.chain(dead).collect::<Vec<_>>() {
+            self.tell_of_actor(news, out);
         }
     }
 
     /// Passes on what a process of ours says to the control service.
     pub(crate) fn tell_control_of(
-        &self,
+        &mut self,
         process: ProcessId,
         body: oxiray_wire::control::to_node::Body,
         out: &mut impl Outbox,
     ) {
-        out.tell_control(to_control::Body::OfProcess(OfProcess {
-            process: process.0,
-            message: Some(body.into()),
-            about: Some(self.about(process)),
-            ..OfProcess::default()
-        }));
+        let about = Some(self.about(process));
+        let message = Some(body.into());
+        let said = OfProcess { process: process.0, message, about, ..OfProcess::default() };
+        self.tell_control(to_control::Body::OfProcess(said), out);
     }
 }

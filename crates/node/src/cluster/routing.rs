@@ -38,11 +38,16 @@ impl Node {
         &mut self,
         from: ProcessId,
         body: Body,
+        now: u64,
         out: &mut impl Outbox,
     ) -> Option<Body> {
-        let Some(member) = self.member.as_mut().filter(|_| is_for_control(&body)) else {
+        if !is_for_control(&body) {
             return Some(body);
-        };
+        }
+        if matches!(body, Body::Query(_)) {
+            self.tell_load_now(now, out);
+        }
+        let member = &mut self.member;
         let process = self.processes.get_mut(&from).expect("a message has a sender");
         let mut watch = |id: &[u8]| {
             let id = ActorId::from_slice(id)?;
@@ -81,8 +86,7 @@ impl Node {
         body: Body,
         out: &mut impl Outbox,
     ) {
-        let known = self.member.as_ref().is_some_and(|member| member.infos.contains_key(&node));
-        if known {
+        if self.member.infos.contains_key(&node) {
             self.introduce(from, node, out);
             let message = Some(body.into());
             let said = OfProcess { process: from.0, message, ..OfProcess::default() };
@@ -131,14 +135,14 @@ impl Node {
         &mut self,
         node: u32,
         to: ProcessId,
-        body: from_node::Body,
+        mut body: from_node::Body,
         now: u64,
         out: &mut impl Outbox,
     ) {
         if self.is_elsewhere(to) || !self.processes.contains_key(&to) {
             return;
         }
-        match &body {
+        match &mut body {
             from_node::Body::Granted(granted) => {
                 let worker = ProcessId(granted.worker);
                 if !self.get_to_know(worker, out) {
@@ -150,6 +154,7 @@ impl Node {
             from_node::Body::ActorState(state) if !self.on_actor_news(node, to, state, out) => {
                 return;
             }
+            from_node::Body::Listing(listing) => self.say_why_they_wait(&mut listing.actors),
             from_node::Body::NamedActor(found) => self.forget_question(to, found.request),
             from_node::Body::ActorNames(names) => self.forget_question(to, names.request),
             from_node::Body::ProcessDied(died) => {
@@ -161,9 +166,7 @@ impl Node {
     }
 
     fn forget_question(&mut self, from: ProcessId, request: u64) {
-        if let Some(member) = &mut self.member {
-            member.asked.remove(&(from, request));
-        }
+        self.member.asked.remove(&(from, request));
     }
 
     /// News of an actor elsewhere for a process of ours; false: it is old.
@@ -177,7 +180,7 @@ impl Node {
         let Some(id) = ActorId::from_slice(&state.actor) else {
             return false;
         };
-        let member = self.member.as_mut().expect("only a member hears from others");
+        let member = &mut self.member;
         member.creating.remove(&id);
         let process = self.processes.get_mut(&to).expect("is there");
         if state.phase() == ActorPhase::Dead {
@@ -220,9 +223,7 @@ impl Node {
     }
 
     /// Tells the control service how an actor of this node fares.
-    pub(crate) fn tell_of_actor(&self, news: ActorNews, out: &mut impl Outbox) {
-        if self.member.is_some() {
-            out.tell_control(to_control::Body::ActorNews(news));
-        }
+    pub(crate) fn tell_of_actor(&mut self, news: ActorNews, out: &mut impl Outbox) {
+        self.tell_control(to_control::Body::ActorNews(news), out);
     }
 }

@@ -1,11 +1,12 @@
-//! A node with an outbox that remembers, and short words for what tests say.
+//! A node that is alone, with an outbox that remembers, and short words for what tests say.
 
 use std::collections::VecDeque;
 
-use oxiray_ids::{JobId, NodeId, ProcessId, StoreKey};
+use oxiray_control::{Alone, Now};
+use oxiray_ids::{JobId, ProcessId, StoreKey};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
-use oxiray_wire::cluster::{BetweenNodes, to_control};
+use oxiray_wire::cluster::{BetweenNodes, Join, NodeInfo, Tokens, to_control};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
     Actor, ActorCreated, ActorState, Amount, CreateActor, JobConfig, NamedActor, ProcessDied,
@@ -15,7 +16,7 @@ use oxiray_wire::control::{
 use crate::event::{AdmitError, Endpoint, Event, Outbox, Setup, Transfer};
 use crate::node::Node;
 
-pub(super) const DRIVER: ProcessId = ProcessId(1);
+pub(super) const DRIVER: ProcessId = ProcessId::new(1, 1);
 pub(super) const MILLISECOND: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1000 * MILLISECOND;
 
@@ -43,6 +44,7 @@ pub(super) struct Grant {
 
 pub(super) struct Bed {
     pub(super) node: Node,
+    control: Alone,
     pub(super) now: u64,
     pub(super) starting: usize,
     pub(super) killed: Vec<ProcessId>,
@@ -60,6 +62,7 @@ struct Asked {
     killed: Vec<ProcessId>,
     spilling: Vec<StoreKey>,
     shut_down: Option<bool>,
+    to_control: Vec<to_control::Body>,
 }
 
 impl Outbox for Asked {
@@ -86,7 +89,22 @@ impl Outbox for Asked {
         unreachable!("there is no node {node} to tell {message:?}");
     }
     fn tell_control(&mut self, body: to_control::Body) {
-        unreachable!("there is nobody to tell {body:?}");
+        self.to_control.push(body);
+    }
+    fn dial_control(&mut self, join: Join) {
+        unreachable!("it is never away: {join:?}");
+    }
+    fn add_node(&mut self, info: &NodeInfo) {
+        unreachable!("there is no other node: {info:?}");
+    }
+    fn remove_node(&mut self, number: u32) {
+        unreachable!("there is no other node: {number}");
+    }
+    fn change_tokens(&mut self, _tokens: Tokens) {
+        unreachable!("there is no secret");
+    }
+    fn exclude(&mut self, why: String) {
+        unreachable!("it is the only member: {why}");
     }
     fn close_channel(&mut self, _local: ProcessId, foreign: ProcessId) {
         unreachable!("{foreign} is of another node");
@@ -113,6 +131,13 @@ impl Bed {
     }
 
     pub(super) fn with(total: Shape, prestart: usize) -> Self {
+        let info = NodeInfo {
+            number: 1,
+            id: vec![7; 28],
+            total: total.resources.clone(),
+            available: total.resources.clone(),
+            ..NodeInfo::default()
+        };
         let setup = Setup {
             resources: total.resources,
             store_size: 1 << 20,
@@ -120,18 +145,17 @@ impl Bed {
             prestart_workers: prestart,
             max_starting: 4,
             max_processes: 32,
-            node: NodeId([7; 28]),
-            host: "here".into(),
-            pid: 1,
-            started_ms: 0,
             clock_began_ns: 0,
             job: Some(JobId([1; 4])),
-            member: None,
+            member: info.clone(),
+            alone: true,
         };
+        let control = Alone::new([1; 16], NodeInfo { number: 0, ..info }, Now::default());
         let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
         let node = Node::new(setup, table);
         let mut bed = Self {
             node,
+            control,
             now: SECOND,
             starting: 0,
             killed: Vec::new(),
@@ -139,8 +163,9 @@ impl Bed {
             shut_down: None,
             sent: VecDeque::new(),
         };
+        bed.converse();
         assert_eq!(bed.admit(ProcessKind::Driver).unwrap(), DRIVER);
-        bed.event(Event::Tick);
+        bed.event(Event::Ready(DRIVER));
         bed
     }
 
@@ -158,13 +183,32 @@ impl Bed {
     }
 
     pub(super) fn event(&mut self, event: Event) {
+        self.node_event(event);
+        self.converse();
+    }
+
+    /// The node and its control service speak until nobody has anything to say.
+    fn converse(&mut self) {
+        let now = Now { ns: self.now, wall_ms: self.now / MILLISECOND };
+        let answers = self.control.on_time(now);
+        answers.messages.into_iter().for_each(|body| self.node_event(Event::FromControl(body)));
+        while self.control.is_spoken_to() {
+            for body in self.control.hear(now).messages {
+                self.node_event(Event::FromControl(body));
+            }
+        }
+    }
+
+    fn node_event(&mut self, event: Event) {
         let mut asked = Asked::default();
         self.node.on_event(event, self.now, &mut asked);
         self.node.validate();
+        asked.to_control.into_iter().for_each(|body| self.control.say(body));
         self.sent.extend(asked.sent);
         self.starting += asked.starts;
         self.killed.extend(asked.killed);
-        let pair = |ends: [Endpoint; 2]| (ends[0].process.0, ends[1].process.0);
+        let number = |end: Endpoint| u64::from(end.process.number());
+        let pair = |[a, b]: [Endpoint; 2]| (number(a), number(b));
         self.channels.extend(asked.channels.into_iter().map(pair));
         self.shut_down = asked.shut_down.or(self.shut_down);
     }

@@ -8,6 +8,7 @@ use oxiray_wire::control::{
 use proptest::prelude::*;
 
 use super::bed::{Bed, DRIVER, MILLISECOND, shape};
+use crate::demand::LeaseId;
 use crate::event::Event;
 use crate::process::Role;
 
@@ -62,45 +63,53 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The process of that number, of the only node.
+fn local(number: u64) -> ProcessId {
+    ProcessId::new(1, number as u32)
+}
+
 fn take(bed: &mut Bed, step: Step) {
     match step {
         Step::Arrive => _ = bed.worker_arrives(),
         Step::StartsFail => bed.starts_fail(),
         Step::Demand { from, key, shape: pick, total } => {
-            bed.demand(ProcessId(from), key, shape(SHAPES[pick]), total);
+            bed.demand(local(from), key, shape(SHAPES[pick]), total);
         }
         Step::Return { from, lease } => {
-            bed.say(ProcessId(from), to_node::Body::ReturnLease(Lease { lease }));
+            bed.say(
+                local(from),
+                to_node::Body::ReturnLease(Lease { lease: LeaseId::first_of(1) + lease }),
+            );
         }
         Step::Block { from, blocked: true } => {
-            bed.say(ProcessId(from), to_node::Body::Blocked(Empty {}));
+            bed.say(local(from), to_node::Body::Blocked(Empty {}));
         }
         Step::Block { from, blocked: false } => {
-            bed.say(ProcessId(from), to_node::Body::Unblocked(Empty {}));
+            bed.say(local(from), to_node::Body::Unblocked(Empty {}));
         }
         Step::Connect { from, to } => {
-            bed.say(ProcessId(from), to_node::Body::Connect(Peer { process: to }));
+            bed.say(local(from), to_node::Body::Connect(Peer { process: local(to).0 }));
         }
         Step::Create { from, actor, shape: pick, held } => {
             let (need, held) = (shape(SHAPES[pick]), shape(SHAPES[held]));
-            bed.name(ProcessId(from), actor, if actor % 2 == 0 { "even" } else { "odd" });
+            bed.name(local(from), actor, if actor % 2 == 0 { "even" } else { "odd" });
             let (restarts, detached) = (i64::from(actor % 3), actor % 4 == 0);
-            bed.create_lasting(ProcessId(from), actor, need, held, restarts, detached);
+            bed.create_lasting(local(from), actor, need, held, restarts, detached);
         }
         Step::Created { actor, error } => {
             if bed.find_actor_worker(actor).is_some() {
                 bed.say_failed(actor, if error { b"bad" } else { b"" });
             }
         }
-        Step::Watch { from, actor } => bed.watch(ProcessId(from), actor),
-        Step::Kill { from, actor } => bed.kill_actor(ProcessId(from), actor),
+        Step::Watch { from, actor } => bed.watch(local(from), actor),
+        Step::Kill { from, actor } => bed.kill_actor(local(from), actor),
         Step::Exiting { from } => {
-            bed.say(ProcessId(from), to_node::Body::Exiting(Text::default()));
+            bed.say(local(from), to_node::Body::Exiting(Text::default()));
         }
-        Step::End { process } => bed.end(ProcessId(process), "exit code 1"),
+        Step::End { process } => bed.end(local(process), "exit code 1"),
         Step::OutOfMemory { process } => {
             let reason = "too large".into();
-            bed.event(Event::OutOfMemory { process: ProcessId(process), reason });
+            bed.event(Event::OutOfMemory { process: local(process), reason });
         }
         Step::Observe { from } => {
             if bed.node.processes.len() < 12 {
@@ -109,22 +118,22 @@ fn take(bed: &mut Bed, step: Step) {
                 bed.say(observer, to_node::Body::Query(Query::default()));
                 let round = Query { topic: 1, ..Query::default() };
                 bed.say(observer, to_node::Body::Query(round.clone()));
-                bed.say(ProcessId(from), to_node::Body::Query(round));
+                bed.say(local(from), to_node::Body::Query(round));
                 let report = ObjectReport { request: 2, last: true, ..ObjectReport::default() };
-                bed.say(ProcessId(from), to_node::Body::ObjectReport(report));
-                bed.say(observer, to_node::Body::Connect(Peer { process: from }));
+                bed.say(local(from), to_node::Body::ObjectReport(report));
+                bed.say(observer, to_node::Body::Connect(Peer { process: local(from).0 }));
                 bed.end(observer, "it has seen enough");
             }
         }
         Step::Allocate { from, size } => {
-            let owner = 1 + size % 12;
-            bed.say(ProcessId(from), to_node::Body::Allocate(Allocate { request: 1, size, owner }));
+            let owner = local(1 + size % 12).0;
+            bed.say(local(from), to_node::Body::Allocate(Allocate { request: 1, size, owner }));
         }
         Step::Free { from, key } => {
-            bed.say(ProcessId(from), to_node::Body::Free(Stored { keys: vec![key] }));
-            bed.say(ProcessId(from), to_node::Body::Unpinned(Stored { keys: vec![key] }));
+            bed.say(local(from), to_node::Body::Free(Stored { keys: vec![key] }));
+            bed.say(local(from), to_node::Body::Unpinned(Stored { keys: vec![key] }));
             let slab = Slab { len: 100, ..Slab::default() };
-            bed.say(ProcessId(from), to_node::Body::WantSlab(slab));
+            bed.say(local(from), to_node::Body::WantSlab(slab));
         }
         Step::Tick { milliseconds } => bed.tick_after(milliseconds * MILLISECOND),
     }
@@ -164,9 +173,9 @@ proptest! {
         }
         prop_assert!(bed.node.leases.is_empty());
         prop_assert!(bed.node.actors.is_empty());
-        prop_assert!(bed.node.names.is_empty());
+        prop_assert!(bed.node.deaths.is_empty(), "D-1");
         prop_assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());
-        prop_assert_eq!(bed.node.bells.len(), 1);
+        prop_assert_eq!(bed.node.bells.len(), 2, "the driver and the gateway");
         prop_assert!(bed.node.rounds.values().all(|round| round.asker == DRIVER));
         prop_assert!(bed.node.processes[&DRIVER].channels.is_empty());
     }

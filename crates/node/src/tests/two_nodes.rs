@@ -13,7 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use oxiray_ids::{NodeId, ProcessId, StoreKey};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
-use oxiray_wire::cluster::{BetweenNodes, Load, NodeInfo, between_nodes, to_control};
+use oxiray_wire::cluster::{
+    BetweenNodes, Join, Load, Loads, NodeInfo, Tokens, Welcome, between_nodes, from_control,
+    to_control,
+};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
     JobConfig, Lease, ProcessKind, PullObject, ReadFile, SetDemand, Shape, Strategy, to_node,
@@ -64,6 +67,13 @@ impl Outbox for Asked {
         self.peers.push((node, message.body.expect("says something")));
     }
     fn tell_control(&mut self, _body: to_control::Body) {}
+    fn dial_control(&mut self, _join: Join) {}
+    fn add_node(&mut self, _info: &NodeInfo) {}
+    fn remove_node(&mut self, _number: u32) {}
+    fn change_tokens(&mut self, _tokens: Tokens) {}
+    fn exclude(&mut self, why: String) {
+        unreachable!("{why}");
+    }
     fn close_channel(&mut self, _local: ProcessId, _foreign: ProcessId) {}
     fn transfer(&mut self, transfer: Transfer) {
         self.transfers.push(transfer);
@@ -110,13 +120,18 @@ fn info(number: u32, cpu_count: u64) -> NodeInfo {
     }
 }
 
+/// A node that died.
+fn left(number: u32) -> NodeInfo {
+    NodeInfo { number, left: "it died".into(), ..NodeInfo::default() }
+}
+
 impl Nodes {
     /// Nodes 1, 2 and so on with so many CPUs each; node A has a driver.
     fn new(cpu_counts: &[u64]) -> Self {
         let mut nodes = Self::unjoined(cpu_counts);
         for number in 1..=cpu_counts.len() as u32 {
             for (other, &count) in (1..).zip(cpu_counts) {
-                nodes.event(number, Event::NodeJoined(info(other, count)));
+                nodes.hear(number, from_control::Body::NodeJoined(info(other, count)));
             }
         }
         assert_eq!(nodes.admit(A, ProcessKind::Driver), DRIVER);
@@ -134,19 +149,22 @@ impl Nodes {
                 prestart_workers: 0,
                 max_starting: 4,
                 max_processes: 32,
-                node: id_of(number),
-                host: "here".into(),
-                pid: 1,
-                started_ms: 0,
                 clock_began_ns: 0,
                 job: None,
-                member: Some(info(number, count)),
+                member: info(number, count),
+                alone: false,
             };
             let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
             let node = Node::new(setup, table.clone());
             nodes.parts.insert(number, Part { node, table, asked: Asked::default() });
+            nodes.hear(number, from_control::Body::Welcome(Welcome::default()));
         }
         nodes
+    }
+
+    /// The control service says something to a node.
+    fn hear(&mut self, number: u32, body: from_control::Body) {
+        self.event(number, Event::FromControl(body));
     }
 
     fn admit(&mut self, node: u32, kind: ProcessKind) -> ProcessId {
@@ -238,7 +256,7 @@ impl Nodes {
     /// What the control service passes on of a node's load.
     fn tell_load(&mut self, of: u32, to: u32) {
         let load: Load = self.parts[&of].node.load();
-        self.event(to, Event::Loads(vec![load]));
+        self.hear(to, from_control::Body::Loads(Loads { loads: vec![load] }));
     }
 
     /// A node is gone, and the control service says so to the others.
@@ -247,7 +265,7 @@ impl Nodes {
         self.wires.retain(|(from, _, _)| *from != number);
         let others: Vec<u32> = self.parts.keys().copied().collect();
         for other in others {
-            self.event(other, Event::NodeLeft(number, "it died".into()));
+            self.hear(other, from_control::Body::NodeLeft(left(number)));
         }
     }
 

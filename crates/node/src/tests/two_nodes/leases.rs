@@ -143,7 +143,7 @@ fn a_grant_of_a_node_that_left_meanwhile_is_none() {
     }
     let asked = if nodes.parts[&B].node.leases.is_empty() { C } else { B };
     // Its grant comes after the news that it left.
-    nodes.event(A, Event::NodeLeft(asked, "it died".into()));
+    nodes.hear(A, from_control::Body::NodeLeft(left(asked)));
     nodes.settle();
     let [grant] = nodes.grants()[..] else { panic!("one from the other node") };
     assert_ne!(grant.worker.node(), asked);
@@ -202,14 +202,16 @@ fn what_insists_on_a_node_goes_there_or_fails() {
 fn who_is_asked_by_a_node_it_does_not_know_yet_serves_it_when_it_does() {
     let mut nodes = Nodes::unjoined(&[2, 1]);
     let infos = [info(A, 2), info(B, 1)];
-    nodes.event(A, Event::NodeJoined(infos[0].clone()));
-    infos.iter().for_each(|info| nodes.event(B, Event::NodeJoined(info.clone())));
+    nodes.hear(A, from_control::Body::NodeJoined(infos[0].clone()));
+    for info in &infos {
+        nodes.hear(B, from_control::Body::NodeJoined(info.clone()));
+    }
     let asker = nodes.admit(B, ProcessKind::Driver);
     let demand = SetDemand { shape_key: 1, shape: Some(cpus(2)), requested_total: 1 };
     nodes.say(asker, to_node::Body::SetDemand(demand));
     nodes.settle();
     assert!(nodes.is_all_free(A), "the news that B joined is late at A");
-    nodes.event(A, Event::NodeJoined(infos[1].clone()));
+    nodes.hear(A, from_control::Body::NodeJoined(infos[1].clone()));
     nodes.settle();
     assert_eq!(nodes.parts[&A].node.leases.len(), 1);
 }
