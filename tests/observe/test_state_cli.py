@@ -80,7 +80,7 @@ def speaker(session):
 def test_status_shows_what_is_used_and_what_waits(gate):
     running = gate_keeper.remote(gate)
     never = work.options(num_cpus=9).remote(1)
-    wait_until(lambda: "CPU: needs 9, the cluster has 2" in oxiray("status"))
+    wait_until(lambda: "needs CPU: 9, the largest has 2" in oxiray("status"))
     wait_until(lambda: "1 of 2 in use" in oxiray("status"))
     gate.open()
     ray.get(running)

@@ -6,9 +6,10 @@
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories, small and large
 //! - `bench`: a control service on its own, spoken to by hand
-//! - `members`, `actors`, `tables`, `listing`: one thing each
+//! - `members`, `actors`, `tables`, `listing`, `warnings`, `alone`: one thing each
 
 mod actors;
+mod alone;
 mod bench;
 mod end;
 mod listing;
@@ -17,4 +18,5 @@ mod node;
 mod random;
 mod steps;
 mod tables;
+mod warnings;
 mod world;

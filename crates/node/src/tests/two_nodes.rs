@@ -3,10 +3,12 @@
 //!
 //! - `leases`: demands that go elsewhere, and what becomes of them
 //! - `objects`: copies and lending
+//! - `uplink`: the control service, away and there again
 
 mod leases;
 mod objects;
 mod questions;
+mod uplink;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -44,6 +46,9 @@ struct Asked {
     transfers: Vec<Transfer>,
     files: Vec<(ProcessId, ReadFile)>,
     lent: BTreeSet<u64>,
+    to_control: Vec<to_control::Body>,
+    dialled: Vec<Join>,
+    excluded: Option<String>,
 }
 
 impl Outbox for Asked {
@@ -66,13 +71,17 @@ impl Outbox for Asked {
     fn tell_peer(&mut self, node: u32, message: BetweenNodes) {
         self.peers.push((node, message.body.expect("says something")));
     }
-    fn tell_control(&mut self, _body: to_control::Body) {}
-    fn dial_control(&mut self, _join: Join) {}
+    fn tell_control(&mut self, body: to_control::Body) {
+        self.to_control.push(body);
+    }
+    fn dial_control(&mut self, join: Join) {
+        self.dialled.push(join);
+    }
     fn add_node(&mut self, _info: &NodeInfo) {}
     fn remove_node(&mut self, _number: u32) {}
     fn change_tokens(&mut self, _tokens: Tokens) {}
     fn exclude(&mut self, why: String) {
-        unreachable!("{why}");
+        self.excluded = Some(why);
     }
     fn close_channel(&mut self, _local: ProcessId, _foreign: ProcessId) {}
     fn transfer(&mut self, transfer: Transfer) {
