@@ -2,7 +2,6 @@
 
 use std::io;
 
-use oxiray_events::{EventLog, Role};
 use oxiray_ids::ProcessId;
 use oxiray_node::Event;
 use oxiray_sys::clock::monotonic_ns;
@@ -76,18 +75,10 @@ impl Shell {
             self.io.tidy_output(output);
         }
         tracing::info!(pid = departing.connection.pid, reason, "process ended");
-        self.record_end(departing.process);
+        // What it had not finished shows as failed to whoever looks at the history of tasks.
+        self.record().ended(departing.process);
+        self.event_logs.ended(departing.process, departing.connection.pid);
         self.event(Event::Ended { process: departing.process, reason, last_lines });
-    }
-
-    /// What it had not finished shows as failed to whoever looks at the history of tasks.
-    fn record_end(&mut self, process: ProcessId) {
-        let session = self.io.session.path();
-        let events = self.events.get_or_insert_with(|| {
-            EventLog::new(session, ProcessId::new(process.node(), 0), Role::Node)
-        });
-        events.set_now(monotonic_ns());
-        events.ended(process);
     }
 
     pub(crate) fn on_zygote(&mut self) {

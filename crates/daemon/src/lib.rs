@@ -10,6 +10,8 @@
 //! - `connection`: a packet socket with a queue for what it cannot take yet
 //! - `zygote`: the process that workers are forked from
 //! - `output`, `lines`, `log_file`, `task_notes`, `log_expiry`: what workers print
+//! - `event_logs`, `event_budget`: who writes which log of events, and how much of them is kept
+//! - `setting`: numbers that the environment sets
 //! - `memory_watch`: who uses too much of the machine's memory
 //! - `disk`: the disk behind the object store
 //! - `files`: files that tools may read
@@ -30,6 +32,8 @@ pub mod control_service;
 pub mod daemon;
 mod departure;
 mod disk;
+mod event_budget;
+mod event_logs;
 mod files;
 mod io;
 mod lines;
@@ -42,6 +46,7 @@ mod output;
 mod poller;
 mod reach;
 mod registration;
+mod setting;
 mod shell;
 mod task_notes;
 mod warmer;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use oxiray_session::private_file;
 
+use crate::setting::setting;
 use crate::task_notes::{TaskNotes, Turn, beside};
 
 /// How much of what a worker prints is kept.
@@ -37,18 +38,6 @@ impl Limits {
             older_parts: setting("ROTATION_BACKUP_COUNT").unwrap_or(default.older_parts),
         }
     }
-}
-
-/// A log is no reason not to start: what is no number is said and not used.
-fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
-    let names = [format!("OXIRAY_{name}"), format!("RAY_{name}")];
-    let set = names.into_iter().find_map(|name| Some((std::env::var(&name).ok()?, name)));
-    let (text, name) = set?;
-    let value = text.trim().parse().ok();
-    if value.is_none() {
-        tracing::warn!(name, text, "is not a whole number, and is not used");
-    }
-    value
 }
 
 /// One stream's files. Nothing is made before something is printed: most workers print nothing.

@@ -108,6 +108,12 @@ impl Shell {
         let mut registered = self.shared.registered.clone();
         registered.process = process.0;
         registered.bell = admitted.bell;
+        if kind != ProcessKind::Observer
+            && let Some(log) = self.event_logs.give(process)
+        {
+            self.record().given(log.number, process);
+            (registered.event_log, registered.event_chunk) = (log.number, log.chunk);
+        }
         registered.job = admitted.job.unwrap_or(JobId::NIL).0.to_vec();
         if kind == ProcessKind::Driver {
             registered.driver = process.0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use oxiray_events::EventLog;
+use oxiray_events::{EventLog, Role};
 use oxiray_node::{Event, Node, Outbox};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::control::{Registered, ToNode, from_node, to_node::Body};
@@ -12,6 +12,8 @@ use prost::Message;
 
 use crate::connection::Received;
 use crate::departure::Departing;
+use crate::event_budget::{Budget, EventBudget};
+use crate::event_logs::EventLogs;
 use crate::io::{Ending, Io};
 use crate::memory_watch::MemoryWatch;
 use crate::net::bridge::Outgoing;
@@ -40,8 +42,10 @@ pub(crate) struct Shell {
     memory_watch: Option<MemoryWatch>,
     warmer: Warmer,
     pub(crate) departing: Vec<Departing>,
-    /// Ends of processes, made when there is one to record.
-    pub(crate) events: Option<EventLog>,
+    /// What this service itself records, made when there is something.
+    events: Option<EventLog>,
+    pub(crate) event_logs: EventLogs,
+    event_budget: EventBudget,
     pub(crate) zygote_died_at: Option<u64>,
     /// Frames of processes of nodes that are about to join.
     pub(crate) early: BTreeMap<u32, Vec<Outgoing>>,
@@ -55,7 +59,11 @@ impl Shell {
         listener: OwnedFd,
         warmer: Warmer,
     ) -> Self {
-        let memory_watch = MemoryWatch::new(io.config.memory_usage_threshold, monotonic_ns());
+        let now = monotonic_ns();
+        let memory_watch = MemoryWatch::new(io.config.memory_usage_threshold, now);
+        let session = io.session.path();
+        let event_logs = EventLogs::new(session);
+        let event_budget = EventBudget::new(session, Budget::from_environment(), now);
         Self {
             node,
             io,
@@ -65,6 +73,8 @@ impl Shell {
             warmer,
             departing: Vec::new(),
             events: None,
+            event_logs,
+            event_budget,
             zygote_died_at: None,
             early: BTreeMap::new(),
         }
@@ -121,6 +131,7 @@ impl Shell {
     fn timeout(&self) -> Option<Duration> {
         let departing = self.departing.iter().map(|departing| departing.until);
         let watch = self.memory_watch.as_ref().map(MemoryWatch::next);
+        let watch = watch.into_iter().chain([self.event_budget.next()]);
         let network = self.next_network_wakeup();
         let next = departing.chain(watch).chain(self.node.next_wakeup()).chain(network).min()?;
         // Never less than a moment: a time in the past must not become a spin.
@@ -139,6 +150,17 @@ impl Shell {
         }
         self.end_overdue(now);
         self.on_network_time(now);
+        if let Some(gone) = self.event_budget.look(now, &mut self.event_logs) {
+            self.record().dropped(gone.bytes, gone.until_ns);
+        }
+    }
+
+    /// The log of this service, as of now.
+    pub(crate) fn record(&mut self) -> &mut EventLog {
+        let (session, own) = (self.io.session.path(), self.node.gateway());
+        let log = self.events.get_or_insert_with(|| EventLog::new(session, own, Role::Node));
+        log.set_now(monotonic_ns());
+        log
     }
 
     fn on_token(&mut self, token: Token) {

@@ -1,32 +1,38 @@
 //! The bytes of the event files.
 //!
-//! A process with the number N at its node writes `N.0`, `N.1`, …: *chunks*, each a header of
-//! [`HEADER`] bytes and then slots of [`SLOT`] bytes, all numbers in little endian:
+//! A *log* with the number N is written by one process at a time: first by that whose number at
+//! its node this is, then, when it has ended, by any other that is given it. It has the files `N.0`,
+//! `N.1`, …: *chunks*, each a header of [`HEADER`] bytes and then slots of [`SLOT`] bytes, all
+//! numbers in little endian. The header has the process that began the chunk; one that goes on
+//! with it says so by a record.
 //!
 //! ```text
 //! header:   0 magic u64       8 version u32     12 role u32
-//!          16 process u64    24 pid u32         32 wall clock minus monotonic clock, ns i64
+//!          16 process u64    24 pid u32         28 log u32
+//!          32 wall clock minus monotonic clock, ns i64
 //!          40 slots written u64                 48 records lost u64
 //!          64 what runs now: start u64, task 24, attempt u64, exclusive or of those u64
+//!         112 process that writes now u64
 //! record:   0 kind u8   1 detail u8   2 attempt u16   4 home u32   8 unique u64
 //!          16 time u64  24 two numbers u32
 //! and if kind has its highest bit set, a second slot:
 //!          32 two numbers u64   48 four numbers u32
 //! ```
 //!
-//! A process that has not even had room for a first chunk has the file `N.lost`, whose length is
-//! the number of records it lost; the file has no bytes that would need room.
+//! A log that has not even had room for a first chunk has the file `N.lost`, whose length is
+//! the number of records that were lost; the file has no bytes that would need room.
 //!
 //! Times are of the monotonic clock, which all processes of a machine share. A task is named by
 //! its `unique` part and by its `home`, the other sixteen bytes of its id, which are a text. Texts
-//! are named by where they are in `N.text`: see [`crate::texts`]; 0 is none.
+//! are named by where they are in the file beside the chunk, `N.0.text`: see [`crate::texts`]; 0 is
+//! none. So a chunk needs no other: the oldest can go.
 
 use oxiray_ids::{ObjectId, ProcessId, TaskId};
 
 /// First bytes of a chunk.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"oxirayev");
 /// Of this format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes before the first slot.
 pub(crate) const HEADER: usize = 128;
 /// Bytes of a slot.
@@ -37,10 +43,17 @@ pub(crate) const COUNT_AT: usize = 40;
 pub(crate) const LOST_AT: usize = 48;
 /// Where the running task is.
 pub(crate) const RUNNING_AT: usize = 64;
+/// Where the process is that writes, or wrote last.
+pub(crate) const WRITER_AT: usize = 112;
 
-/// Name of the file that says how many records a process without a chunk lost.
-pub(crate) fn lost_name(process: u32) -> String {
-    format!("{process}.lost")
+/// Name of a chunk.
+pub(crate) fn chunk_name(log: u32, chunk: u32) -> String {
+    format!("{log}.{chunk}")
+}
+
+/// Name of the file that says how many records a log without a chunk lost.
+pub(crate) fn lost_name(log: u32) -> String {
+    format!("{log}.lost")
 }
 
 /// What a process is for.
@@ -53,6 +66,12 @@ pub enum Role {
     Worker = 1,
     /// The node service.
     Node = 2,
+}
+
+impl Role {
+    fn from_u32(role: u32) -> Option<Self> {
+        [Self::Driver, Self::Worker, Self::Node].into_iter().find(|known| *known as u32 == role)
+    }
 }
 
 /// What a task is.
@@ -80,12 +99,14 @@ pub(crate) enum Outcome {
 /// The beginning of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
-    /// What the process is for.
+    /// What the process that began the chunk is for.
     pub(crate) role: Role,
     /// Its number in the cluster.
     pub(crate) process: ProcessId,
     /// Its number in the system.
     pub(crate) pid: u32,
+    /// The log that the chunk is of.
+    pub(crate) log: u32,
     /// Nanoseconds to add to a time of the monotonic clock.
     pub(crate) to_wall: i64,
     /// Slots written.
@@ -94,6 +115,8 @@ pub(crate) struct Header {
     pub(crate) lost: u64,
     /// What runs now.
     pub(crate) running: Option<Running>,
+    /// The process that writes it, or wrote it last.
+    pub(crate) writer: ProcessId,
 }
 
 /// The task that a process runs.
@@ -156,6 +179,15 @@ pub(crate) enum Record {
     Span { task: Named, start: u64, duration: u64, name: u32, extra: u32 },
     /// A process of this node ended, as the node service saw it.
     Ended { process: ProcessId, time: u64 },
+    /// What follows in this log is of this process.
+    Begins { process: ProcessId, pid: u32, role: Role, time: u64 },
+    /// What a process that wrote this log before ran when it ended.
+    Left { process: ProcessId, running: Running },
+    /// The node service gave a log that had been written to a process.
+    Given { log: u32, process: ProcessId, time: u64 },
+    /// The oldest records of this node went, so many bytes in all so far; `until` is when the
+    /// newest of them was written, on the clock that people read.
+    Dropped { bytes: u64, until: u64 },
 }
 
 const SUBMITTED: u8 = 1;
@@ -168,9 +200,13 @@ const FAILED: u8 = 7;
 const ENDED: u8 = 8;
 const ANSWERED: u8 = 9;
 const BEGAN: u8 = 10;
+const BEGINS: u8 = 11;
+const GIVEN: u8 = 12;
+const DROPPED: u8 = 13;
 const TWO_SLOTS: u8 = 0x80;
 const RAN: u8 = TWO_SLOTS | 1;
 const SPAN: u8 = TWO_SLOTS | 2;
+const LEFT: u8 = TWO_SLOTS | 3;
 /// Bit of the detail of a submission, the first or another: it waits for arguments.
 const WAITS: u8 = 0x80;
 
@@ -184,6 +220,12 @@ pub(crate) fn slots_of(kind: u8) -> usize {
 }
 
 impl Record {
+    /// How many slots it takes.
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> usize {
+        if matches!(self, Self::Ran { .. } | Self::Span { .. } | Self::Left { .. }) { 2 } else { 1 }
+    }
+
     /// Its bytes, and how many of them count.
     #[inline(always)]
     pub(crate) fn encode(self) -> (Slots, usize) {
@@ -240,6 +282,30 @@ impl Record {
                 put(&mut slots, 16, time.to_le_bytes());
                 put(&mut slots, 24, process.0.to_le_bytes());
             }
+            Self::Begins { process, pid, role, time } => {
+                (slots[0], slots[1]) = (BEGINS, role as u8);
+                put(&mut slots, 4, pid.to_le_bytes());
+                put(&mut slots, 16, time.to_le_bytes());
+                put(&mut slots, 24, process.0.to_le_bytes());
+            }
+            Self::Left { process, running: Running { start, task, attempt } } => {
+                slots[0] = LEFT;
+                put(&mut slots, 2, attempt.to_le_bytes());
+                put(&mut slots, 8, task.0);
+                put(&mut slots, 32, start.to_le_bytes());
+                put(&mut slots, 40, process.0.to_le_bytes());
+            }
+            Self::Given { log, process, time } => {
+                slots[0] = GIVEN;
+                put(&mut slots, 4, log.to_le_bytes());
+                put(&mut slots, 16, time.to_le_bytes());
+                put(&mut slots, 24, process.0.to_le_bytes());
+            }
+            Self::Dropped { bytes, until } => {
+                slots[0] = DROPPED;
+                put(&mut slots, 16, until.to_le_bytes());
+                put(&mut slots, 24, bytes.to_le_bytes());
+            }
         }
         (slots, slots_of(slots[0]) * SLOT)
     }
@@ -272,6 +338,17 @@ impl Record {
             RETRIED => Self::Retried { task, time, waits: detail & WAITS != 0 },
             FAILED => Self::Failed { task, time, code: detail, text: u32(24) },
             ENDED => Self::Ended { process: ProcessId(u64(24)), time },
+            BEGINS => {
+                let role = Role::from_u32(u32::from(detail))?;
+                Self::Begins { process: ProcessId(u64(24)), pid: u32(4), role, time }
+            }
+            GIVEN => Self::Given { log: u32(4), process: ProcessId(u64(24)), time },
+            DROPPED => Self::Dropped { bytes: u64(24), until: time },
+            LEFT => {
+                let task = TaskId::from_slice(&bytes[8..SLOT])?;
+                let running = Running { start: u64(32), task, attempt };
+                Self::Left { process: ProcessId(u64(40)), running }
+            }
             RAN => Self::Ran {
                 task,
                 start: time,
@@ -327,9 +404,11 @@ impl Header {
         bytes[12..16].copy_from_slice(&(self.role as u32).to_le_bytes());
         bytes[16..24].copy_from_slice(&self.process.0.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.pid.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.log.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.to_wall.to_le_bytes());
         bytes[COUNT_AT..COUNT_AT + 8].copy_from_slice(&self.count.to_le_bytes());
         bytes[LOST_AT..LOST_AT + 8].copy_from_slice(&self.lost.to_le_bytes());
+        bytes[WRITER_AT..WRITER_AT + 8].copy_from_slice(&self.writer.0.to_le_bytes());
         if let Some(running) = &self.running {
             for (word, at) in running.words().into_iter().zip((RUNNING_AT..).step_by(8)) {
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
@@ -346,18 +425,15 @@ impl Header {
             return None;
         }
         Some(Self {
-            role: match u32(12) {
-                0 => Role::Driver,
-                1 => Role::Worker,
-                2 => Role::Node,
-                _ => return None,
-            },
+            role: Role::from_u32(u32(12))?,
             process: ProcessId(u64(16)),
             pid: u32(24),
+            log: u32(28),
             to_wall: u64(32) as i64,
             count: u64(COUNT_AT),
             lost: u64(LOST_AT),
             running: Running::from_words(std::array::from_fn(|at| u64(RUNNING_AT + 8 * at))),
+            writer: ProcessId(u64(WRITER_AT)),
         })
     }
 }
@@ -372,7 +448,7 @@ impl Running {
         words
     }
 
-    fn from_words(words: [u64; 6]) -> Option<Self> {
+    pub(crate) fn from_words(words: [u64; 6]) -> Option<Self> {
         let whole = words.iter().fold(0, |all, word| all ^ word) == 0;
         if words[0] == 0 || !whole {
             return None;

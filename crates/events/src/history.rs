@@ -3,6 +3,7 @@
 //! Of a task about 150 bytes are kept; texts of failures stay in their files. How a history grows
 //! is in `reading`.
 
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
@@ -29,8 +30,6 @@ pub struct Process {
     pub pid: u32,
     /// What it is for.
     pub role: Role,
-    /// Records that it could not write.
-    pub lost: u64,
     /// When it ended, in nanoseconds since 1970, if it did.
     pub ended_ns: Option<u64>,
     /// It ended with its node: the last that it recorded was not read, and will not be.
@@ -52,14 +51,13 @@ pub struct Process {
 impl Process {
     pub(crate) fn new(id: ProcessId, node: u32, pid: u32, role: Role) -> Self {
         let (runs, spans) = (Vec::new(), Vec::new());
-        let (lost, ended_ns, running) = (0, None, None);
+        let (ended_ns, running) = (None, None);
         let (is_unread, is_mixed, began) = (false, false, HashMap::default());
         Self {
             id,
             node,
             pid,
             role,
-            lost,
             ended_ns,
             is_unread,
             running,
@@ -123,8 +121,20 @@ pub(crate) struct Span {
     pub(crate) start: u64,
     pub(crate) duration: u64,
     pub(crate) name: u32,
+    /// A text beside this chunk.
     pub(crate) extra: u32,
+    pub(crate) log: u32,
+    pub(crate) chunk: u32,
     pub(crate) task: u32,
+}
+
+/// Records of a node that have gone to make room for others.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Dropped {
+    /// How many bytes of them.
+    pub bytes: u64,
+    /// When the newest was written, in nanoseconds since 1970.
+    pub until_ns: u64,
 }
 
 /// One task takes what another returns.
@@ -167,6 +177,11 @@ pub struct History {
     pub(crate) tails: HashMap<(u32, u32), Tail, RandomState>,
     /// Of each node: nanoseconds from its monotonic clock to the one that people read.
     pub(crate) clocks: HashMap<u32, i64, RandomState>,
+    /// Who was given a log last, by node and log; else it is its first writer's.
+    pub(crate) given: HashMap<(u32, u32), ProcessId, RandomState>,
+    /// Records that could not be written, by node and log.
+    pub(crate) lost: HashMap<(u32, u32), u64, RandomState>,
+    pub(crate) dropped: HashMap<u32, Dropped, RandomState>,
     /// Ends of processes that were read.
     pub(crate) ends: u64,
     pub(crate) version: u64,
@@ -190,6 +205,9 @@ impl Default for History {
             edges: Vec::new(),
             tails: HashMap::default(),
             clocks: HashMap::default(),
+            given: HashMap::default(),
+            lost: HashMap::default(),
+            dropped: HashMap::default(),
             ends: 0,
             version: 0,
         }
@@ -288,7 +306,22 @@ impl History {
 
     /// Records that could not be written.
     pub fn lost(&self) -> u64 {
-        self.processes.iter().map(|process| process.lost).sum()
+        self.lost.values().sum()
+    }
+
+    /// Records that a node could not write.
+    pub fn lost_by(&self, node: u32) -> u64 {
+        self.lost.iter().filter(|((of, _), _)| *of == node).map(|(_, count)| count).sum()
+    }
+
+    /// Records of a node that have gone, if any have.
+    pub fn dropped_by(&self, node: u32) -> Option<Dropped> {
+        self.dropped.get(&node).copied()
+    }
+
+    /// The nodes of which anything was read.
+    pub fn nodes(&self) -> BTreeSet<u32> {
+        self.tails.keys().chain(self.lost.keys()).map(|(node, _)| *node).collect()
     }
 
     pub(crate) fn name(&self, index: u32) -> &str {

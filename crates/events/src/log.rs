@@ -2,25 +2,18 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
-use oxiray_sys::memory::Mapping;
-use rustix::fs::{FallocateFlags, fallocate};
 
+use crate::chunk::{Chunk, SLOTS_AT_ONCE};
 use crate::format::{
-    COUNT_AT, HEADER, Header, LOST_AT, Named, Outcome, RUNNING_AT, Record, Role, Running, SLOT,
-    TaskKind, lost_name,
+    Header, Named, Outcome, Record, Role, Running, TaskKind, chunk_name, lost_name,
 };
-use crate::texts::{TextFile, file_name};
 
-/// The first chunk is this long: most processes record little. Each is twice the one before.
-const FIRST_CHUNK: usize = 8 << 10;
-const LARGEST_CHUNK: usize = 1 << 20;
 /// After a failure to write, nothing is tried for so long.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// So many objects that a task needs are recorded; one that takes thousands is seen to.
@@ -64,16 +57,18 @@ pub struct Ran<'a> {
     pub error: Option<(&'a str, &'a str)>,
 }
 
-/// The log of this process. Nothing is created before the first event.
+/// The log that this process writes. Nothing is created before the first event.
 pub struct EventLog {
     directory: PathBuf,
     role: Role,
     process: ProcessId,
-    chunk: Option<Mapping>,
-    chunks: u32,
-    /// Slots written to the chunk, and how many it has.
-    used: usize,
-    room: usize,
+    /// Its number.
+    log: u32,
+    chunk: Option<Chunk>,
+    /// The number of the chunk that is made next.
+    next: u32,
+    /// A process that has ended wrote this log until now; `next` is the chunk that it wrote last.
+    is_used: bool,
     lost: u64,
     /// The record that is written next was counted as lost for its text.
     is_counted: bool,
@@ -82,7 +77,6 @@ pub struct EventLog {
     /// Nothing is tried before this time.
     quiet_until: u64,
     now: u64,
-    texts: TextFile,
     names: [Option<(Arc<str>, u32)>; NEAR],
     home: Option<(ActorId, u32)>,
     running: Option<TaskId>,
@@ -95,28 +89,30 @@ pub struct EventLog {
 impl EventLog {
     /// A log below the directory `session`.
     pub fn new(session: &Path, process: ProcessId, role: Role) -> Self {
-        let directory = session.join("events");
-        let texts = TextFile::new(directory.join(file_name(process.number())));
         Self {
-            directory,
+            directory: session.join("events"),
             role,
             process,
+            log: process.number(),
             chunk: None,
-            chunks: 0,
-            used: 0,
-            room: 0,
+            next: 0,
+            is_used: false,
             lost: 0,
             is_counted: false,
             lost_file: None,
             quiet_until: 0,
             now: 0,
-            texts,
             names: [const { None }; NEAR],
             home: None,
             running: None,
             is_unrecorded: false,
             parent: TaskId::NIL,
         }
+    }
+
+    /// Goes on with a log that another process has left, from its newest chunk.
+    pub fn continuing(self, log: u32, chunk: u32) -> Self {
+        Self { log, next: chunk, is_used: true, ..self }
     }
 
     /// The time, in nanoseconds of the monotonic clock, for what is recorded next.
@@ -134,6 +130,7 @@ impl EventLog {
         waits: bool,
         needs: impl Iterator<Item = ObjectId>,
     ) {
+        self.open_for_texts();
         let parent = self.running.unwrap_or(TaskId::NIL);
         if self.parent != parent {
             self.set_parent(parent);
@@ -168,18 +165,21 @@ impl EventLog {
     /// The arguments of a task that waited for them are there; or it came back from a worker
     /// that had not begun it.
     pub fn ready(&mut self, task: TaskId, attempt: u16) {
+        self.open_for_texts();
         let time = self.now;
         self.about(task, attempt, |task| Record::Ready { task, time });
     }
 
     /// A task was sent to a worker.
     pub fn sent(&mut self, task: TaskId, attempt: u16, peer: ProcessId) {
+        self.open_for_texts();
         let time = self.now;
         self.about(task, attempt, |task| Record::Sent { task, time, peer });
     }
 
     /// The answer of a task of which nothing says where it was sent is here, and nothing failed.
     pub fn answered(&mut self, task: TaskId, attempt: u16, peer: ProcessId) {
+        self.open_for_texts();
         let time = self.now;
         self.about(task, attempt, |task| Record::Answered { task, time, peer });
     }
@@ -187,12 +187,14 @@ impl EventLog {
     /// A task is to be tried again; `attempt` is the new one. `waits`: not all its arguments are
     /// there.
     pub fn retried(&mut self, task: TaskId, attempt: u16, waits: bool) {
+        self.open_for_texts();
         let time = self.now;
         self.about(task, attempt, |task| Record::Retried { task, time, waits });
     }
 
     /// A task failed for a reason that its worker could not tell: a code of the wire, in words.
     pub fn failed(&mut self, task: TaskId, attempt: u16, code: u8, message: &str) {
+        self.open_for_texts();
         let (time, text) = (self.now, self.text(message));
         self.about(task, attempt, |task| Record::Failed { task, time, code, text });
     }
@@ -205,16 +207,15 @@ impl EventLog {
             self.now = start;
             self.make_room(0);
         }
-        let Some(chunk) = &self.chunk else { return };
-        let running = Running { start, task, attempt };
-        for (word, at) in running.words().into_iter().zip((RUNNING_AT..).step_by(8)) {
-            chunk.atomic_u64(at).store(word, Ordering::Relaxed);
+        if let Some(chunk) = &self.chunk {
+            chunk.set_running(&Running { start, task, attempt });
         }
     }
 
     /// This process begins a task, while others run in it: of those a note is not enough.
     pub fn began(&mut self, task: TaskId, attempt: u16, start: u64) {
         self.now = start;
+        self.open_for_texts();
         self.about(task, attempt, |task| Record::Began { task, time: start });
     }
 
@@ -234,7 +235,7 @@ impl EventLog {
     pub fn end(&mut self) {
         (self.running, self.is_unrecorded) = (None, false);
         if let Some(chunk) = &self.chunk {
-            chunk.atomic_u64(RUNNING_AT).store(0, Ordering::Relaxed);
+            chunk.clear_running();
         }
     }
 
@@ -242,6 +243,7 @@ impl EventLog {
     pub fn ran(&mut self, ran: &Ran<'_>) {
         let Ran { task, attempt, start, fetch, execute, store, .. } = *ran;
         self.now = start + fetch + execute + store;
+        self.open_for_texts();
         let name = self.name(ran.name);
         let (outcome, exception, text) = match ran.error {
             None => (Outcome::Done, 0, 0),
@@ -267,6 +269,7 @@ impl EventLog {
             return;
         }
         self.now = start.saturating_add(duration);
+        self.open_for_texts();
         let (name, extra) = (self.text(name), self.text(extra));
         let record = |task| Record::Span { task, start, duration, name, extra };
         match self.running {
@@ -279,6 +282,26 @@ impl EventLog {
     pub fn ended(&mut self, process: ProcessId) {
         let time = self.now;
         self.write(Record::Ended { process, time });
+    }
+
+    /// A log that had been written was given to a process; for the node service to say.
+    pub fn given(&mut self, log: u32, process: ProcessId) {
+        let time = self.now;
+        self.write(Record::Given { log, process, time });
+    }
+
+    /// So many bytes of this node's oldest records have gone so far, the newest of them of the
+    /// time `until_ns` since 1970; for the node service to say.
+    pub fn dropped(&mut self, bytes: u64, until_ns: u64) {
+        self.write(Record::Dropped { bytes, until: until_ns });
+    }
+
+    /// Sees to it that a record's texts and the record come into one chunk.
+    #[inline(always)]
+    fn open_for_texts(&mut self) {
+        if !self.chunk.as_ref().is_some_and(|chunk| chunk.has_room(SLOTS_AT_ONCE)) {
+            self.make_room(0);
+        }
     }
 
     /// Writes a record about a task; whether there was room. Always inline, as is what it calls:
@@ -310,16 +333,13 @@ impl EventLog {
     /// Writes a record; whether there was room.
     #[inline(always)]
     fn write(&mut self, record: Record) -> bool {
-        let (bytes, len) = record.encode();
-        let slots = len / SLOT;
-        if self.used + slots > self.room && !self.make_room(slots) {
+        let slots = record.slots();
+        if !self.chunk.as_ref().is_some_and(|chunk| chunk.has_room(slots)) && !self.make_room(slots)
+        {
             return false;
         }
-        let Some(chunk) = &self.chunk else { return false };
-        chunk.write(HEADER + self.used * SLOT, &bytes[..len]);
-        self.used += slots;
-        // Whoever sees the number sees the record (E-1).
-        chunk.atomic_u64(COUNT_AT).store(self.used as u64, Ordering::Release);
+        let Some(chunk) = &mut self.chunk else { return false };
+        chunk.write(record);
         true
     }
 
@@ -357,14 +377,14 @@ impl EventLog {
 
     /// The place of a text; 0: it could not be written.
     fn text_of(&mut self, text: &[u8]) -> u32 {
-        if let Some(at) = self.texts.find(text) {
+        let Some(chunk) = &mut self.chunk else { return 0 };
+        if let Some(at) = chunk.find_text(text) {
             return at;
         }
         if self.now < self.quiet_until {
             return 0;
         }
-        let written = self.make_directory().and_then(|()| self.texts.add(text));
-        written.unwrap_or_else(|_| {
+        chunk.add_text(text).unwrap_or_else(|_| {
             self.quiet_until = self.now + PATIENCE_NS;
             0
         })
@@ -373,10 +393,10 @@ impl EventLog {
     /// From now on no text finds room.
     #[cfg(test)]
     pub(crate) fn fill_texts(&mut self) {
-        self.texts.fill();
+        self.chunk.iter_mut().for_each(Chunk::fill_texts);
     }
 
-    /// Sees to it that `slots` more fit, or loses a record; with 0, that there is a chunk.
+    /// Goes on in another chunk, or loses a record of so many slots; with 0, nothing is lost yet.
     #[cold]
     fn make_room(&mut self, slots: usize) -> bool {
         if self.now >= self.quiet_until {
@@ -403,42 +423,65 @@ impl EventLog {
     }
 
     fn next_chunk(&mut self) -> io::Result<()> {
-        let len = (FIRST_CHUNK << self.chunks.min(8)).min(LARGEST_CHUNK);
-        let name = format!("{}.{}", self.process.number(), self.chunks);
-        let path = self.directory.join(name);
-        let mut options = OpenOptions::new();
-        let file = options.create_new(true).mode(0o600).read(true).write(true).open(&path)?;
-        let chunk = self.make_chunk(&file, len).inspect_err(|_| drop(fs::remove_file(&path)))?;
-        if let Some(old) = &self.chunk {
-            for at in (RUNNING_AT..RUNNING_AT + 48).step_by(8) {
-                let word = old.atomic_u64(at).swap(0, Ordering::Relaxed);
-                chunk.atomic_u64(at).store(word, Ordering::Relaxed);
+        let mut left = None;
+        if self.is_used {
+            let found = Chunk::take_over(&self.directory, self.log, self.next)?;
+            self.is_used = false;
+            let Some((mut chunk, header)) = found else {
+                let is_foreign = self.directory.join(chunk_name(self.log, self.next)).exists();
+                self.next += u32::from(is_foreign);
+                return self.make_chunk(None);
+            };
+            self.lost += header.lost;
+            left = chunk.take_running().map(|running| (header.writer, running));
+            chunk.set_writer(self.process);
+            self.next += 1;
+            if chunk.has_room(2 * SLOTS_AT_ONCE) {
+                let (process, pid) = (self.process, std::process::id());
+                let (role, time) = (self.role, self.now);
+                chunk.write(Record::Begins { process, pid, role, time });
+                self.adopt(chunk, left);
+                return Ok(());
             }
         }
-        if self.lost_file.take().is_some() {
-            // The chunk says it from now on.
-            drop(fs::remove_file(self.directory.join(lost_name(self.process.number()))));
-        }
-        self.chunk = Some(chunk);
-        self.chunks += 1;
-        self.used = 0;
-        self.room = (len - HEADER) / SLOT;
-        Ok(())
+        self.make_chunk(left)
     }
 
-    fn make_chunk(&self, file: &File, len: usize) -> io::Result<Mapping> {
-        allocate(file, len)?;
+    /// Begins a chunk of our own.
+    fn make_chunk(&mut self, left: Option<(ProcessId, Running)>) -> io::Result<()> {
         let header = Header {
             role: self.role,
             process: self.process,
             pid: std::process::id(),
+            log: self.log,
             to_wall: to_wall(),
             count: 0,
             lost: self.lost,
             running: None,
+            writer: self.process,
         };
-        file.write_all_at(&header.encode(), 0)?;
-        Mapping::new(file, len)
+        let chunk = Chunk::create(&self.directory, self.next, &header)?;
+        if let Some(running) = self.chunk.as_ref().and_then(Chunk::take_running) {
+            chunk.set_running(&running);
+        }
+        if self.lost_file.take().is_some() {
+            // The chunk says it from now on.
+            drop(fs::remove_file(self.directory.join(lost_name(self.log))));
+        }
+        self.next += 1;
+        self.adopt(chunk, left);
+        Ok(())
+    }
+
+    /// Writes to a chunk from now on. It has no texts of ours yet, and says nothing of what came
+    /// before it: that may be dropped.
+    fn adopt(&mut self, mut chunk: Chunk, left: Option<(ProcessId, Running)>) {
+        if let Some((process, running)) = left {
+            chunk.write(Record::Left { process, running });
+        }
+        self.chunk = Some(chunk);
+        self.names = [const { None }; NEAR];
+        (self.home, self.parent) = (None, TaskId::NIL);
     }
 
     /// A record could not be written (E-2).
@@ -446,7 +489,7 @@ impl EventLog {
     fn lose(&mut self) {
         self.lost += u64::from(!std::mem::take(&mut self.is_counted));
         match &self.chunk {
-            Some(chunk) => chunk.atomic_u64(LOST_AT).store(self.lost, Ordering::Relaxed),
+            Some(chunk) => chunk.set_lost(self.lost),
             None => self.mark_lost(),
         }
     }
@@ -454,24 +497,16 @@ impl EventLog {
     /// Says how many were lost in a file that needs no room, if even that can be made.
     fn mark_lost(&mut self) {
         if self.lost_file.is_none() {
-            let path = self.directory.join(lost_name(self.process.number()));
+            let path = self.directory.join(lost_name(self.log));
             let mut options = OpenOptions::new();
             self.lost_file = options.create(true).mode(0o600).append(true).open(path).ok();
+            // Who wrote this log before may have had no room either.
+            let before = self.lost_file.as_ref().and_then(|file| file.metadata().ok());
+            self.lost += before.map_or(0, |file| file.len());
         }
         if let Some(file) = &self.lost_file {
             let _ = file.set_len(self.lost);
         }
-    }
-}
-
-/// Gives a file real room: a mapped page without any is the end of the process that writes to it.
-fn allocate(file: &File, len: usize) -> io::Result<()> {
-    let given =
-        rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len as u64));
-    match given {
-        // This file system has no such call; what is written has room.
-        Err(rustix::io::Errno::OPNOTSUPP) => file.write_all_at(&vec![0; len], 0),
-        done => Ok(done?),
     }
 }
 

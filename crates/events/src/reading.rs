@@ -8,9 +8,9 @@ use hashbrown::HashMap;
 use oxiray_ids::{ActorId, PUT_INDEX, ProcessId, TaskId};
 
 use crate::files::Files;
-use crate::format::{Header, Outcome, Record, Running, SLOT, lost_name, slots_of};
-use crate::history::{History, NONE, Process, Run, Runs, Span, UNNAMED};
-use crate::tail::Tail;
+use crate::format::{Header, Outcome, Record, Role, Running, SLOT, lost_name, slots_of};
+use crate::history::{Dropped, History, NONE, Process, Run, Runs, Span, UNNAMED};
+use crate::tail::{News, Tail};
 use crate::task::Failed;
 
 /// The node service among the processes of its node.
@@ -24,8 +24,8 @@ impl History {
     pub fn update(&mut self, node: u32, files: &mut dyn Files) -> io::Result<bool> {
         let before = self.version;
         let Listed { chunks: mut listed, lost } = list(files)?;
-        for (number, count) in lost {
-            self.note_lost(ProcessId::new(node, number), count);
+        for (log, count) in lost {
+            self.note_lost(node, log, count);
         }
         let mut read = Ok(());
         // An end that the node service recorded came after all that the process did: what is
@@ -51,7 +51,7 @@ impl History {
         read.map(|()| self.version != before)
     }
 
-    /// Reads what is new of each process; `read` has the first failure.
+    /// Reads what is new of each log; `read` has the first failure.
     fn follow_each(
         &mut self,
         node: u32,
@@ -60,24 +60,39 @@ impl History {
         read: &mut io::Result<()>,
     ) {
         for (number, Chunks { first, last }) in listed {
-            // What one process wrote says nothing of the others; silence of their node does.
+            // What one log has says nothing of the others; silence of their node does.
             if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
                 return;
             }
             let key = (node, *number);
             let mut tail = self.tails.remove(&key).unwrap_or_else(|| Tail::new(*number, *first));
-            if !tail.is_over() {
-                // Asked before it is read: what comes in between is not missed.
-                let has_ended = self.has_ended(ProcessId::new(node, *number));
+            tail.skip_to(*first);
+            // Asked before it is read: what comes in between is not missed.
+            let at_rest = self.at_rest(node, &tail);
+            if !(at_rest && tail.is_read) {
                 match self.follow(node, &mut tail, files, *last) {
-                    Ok(()) if has_ended => tail.end(),
-                    Ok(()) => {}
+                    Ok(()) => {
+                        tail.is_read = at_rest;
+                        if at_rest {
+                            tail.forget_texts();
+                        }
+                    }
                     Err(error) if read.is_ok() => *read = Err(error),
                     Err(_) => {}
                 }
             }
             self.tails.insert(key, tail);
         }
+    }
+
+    /// Whether nobody writes a log: the process whose records were read last, and the one that it
+    /// was given to last, have ended (E-6).
+    fn at_rest(&self, node: u32, tail: &Tail) -> bool {
+        let given = self.given.get(&(node, tail.number)).copied();
+        let given = given.unwrap_or(ProcessId::new(node, tail.number));
+        let has_ended = |process: &u32| self.processes[*process as usize].ended_ns.is_some();
+        self.process_index.get(&given).is_some_and(has_ended)
+            && tail.process.is_none_or(|process| has_ended(&process))
     }
 
     /// Every process of a node is gone with it, and so is what they recorded since it was read
@@ -91,19 +106,13 @@ impl History {
         }
     }
 
-    /// A process without a chunk says how many records it lost.
-    fn note_lost(&mut self, process: ProcessId, count: u64) {
-        let process = self.peer(process) as usize;
-        let known = &mut self.processes[process].lost;
+    /// A log says how many of its records could not be written so far.
+    fn note_lost(&mut self, node: u32, log: u32, count: u64) {
+        let known = self.lost.entry((node, log)).or_default();
         if *known < count {
             *known = count;
             self.version += 1;
         }
-    }
-
-    fn has_ended(&self, process: ProcessId) -> bool {
-        let index = self.process_index.get(&process);
-        index.is_some_and(|index| self.processes[*index as usize].ended_ns.is_some())
     }
 
     fn follow(
@@ -115,7 +124,8 @@ impl History {
     ) -> io::Result<()> {
         tail.missing.clear();
         while let Some(news) = tail.next(files, last)? {
-            let process = self.meet(node, tail, &news.header);
+            let process = self.writer(node, tail, &news);
+            let mut process = process;
             let mut rest = &news.slots[..];
             while let Some(kind) = rest.first() {
                 let len = slots_of(*kind) * SLOT;
@@ -130,11 +140,13 @@ impl History {
                     self.version += 1;
                     return Err(error);
                 }
+                // It may have passed on to another.
+                process = tail.process.unwrap_or(process);
                 rest = &rest[len..];
             }
             if news.slots.is_empty() {
                 // All is read: what it says to run has no record yet.
-                self.set_running(process, tail, &news.header);
+                self.set_running(process, tail, news.header.running);
                 break;
             }
             self.version += 1;
@@ -147,8 +159,21 @@ impl History {
         Ok(())
     }
 
-    /// The process of a header.
-    fn meet(&mut self, node: u32, tail: &mut Tail, header: &Header) -> u32 {
+    /// The process whose records begin the news.
+    fn writer(&mut self, node: u32, tail: &mut Tail, news: &News) -> u32 {
+        let header = &news.header;
+        self.note_lost(node, tail.number, header.lost);
+        self.set_clock(node, tail, header);
+        match tail.process {
+            Some(process) if !news.are_first => process,
+            _ => {
+                let Header { process, pid, role, .. } = *header;
+                self.turn(node, tail, (process, pid, role), None)
+            }
+        }
+    }
+
+    fn set_clock(&mut self, node: u32, tail: &mut Tail, header: &Header) {
         // Processes of one machine that disagree by little have looked at slightly different
         // moments: what they did stays in order if all use one number.
         let clock = self.clocks.entry(node).or_insert(header.to_wall);
@@ -156,26 +181,39 @@ impl History {
             *clock = header.to_wall;
         }
         tail.to_wall = *clock;
+    }
+
+    /// What follows in a log is of this process, since a time that is known if it went on with
+    /// another's chunk.
+    fn turn(
+        &mut self,
+        node: u32,
+        tail: &mut Tail,
+        (id, pid, role): (ProcessId, u32, Role),
+        time: Option<u64>,
+    ) -> u32 {
         let Self { processes, process_index, .. } = self;
-        let index = *process_index.entry(header.process).or_insert_with(|| {
-            processes.push(Process::new(header.process, node, header.pid, header.role));
+        let index = *process_index.entry(id).or_insert_with(|| {
+            processes.push(Process::new(id, node, pid, role));
             processes.len() as u32 - 1
         });
-        tail.process = Some(index);
         let process = &mut processes[index as usize];
         // Files of others say where one is before its own are read.
         if process.pid == 0 {
-            (process.node, process.pid, process.role) = (node, header.pid, header.role);
+            (process.node, process.pid, process.role) = (node, pid, role);
         }
-        if process.lost != header.lost {
-            process.lost = header.lost;
-            self.version += 1;
+        if let Some(before) = tail.process.replace(index).filter(|before| *before != index) {
+            // What the header says to run is not its any more; what it left follows. That it has
+            // ended the node service says, whose word for it may have been dropped.
+            let before = &mut processes[before as usize];
+            before.running = None;
+            before.ended_ns = before.ended_ns.or(time).or(Some(1));
         }
         index
     }
 
-    fn set_running(&mut self, process: u32, tail: &Tail, header: &Header) {
-        let running = header.running.map(|Running { start, task, attempt }| {
+    fn set_running(&mut self, process: u32, tail: &Tail, running: Option<Running>) {
+        let running = running.map(|Running { start, task, attempt }| {
             let (start, task) = (wall(start, tail.to_wall), self.entry(task));
             Runs { task, attempt, start }
         });
@@ -197,10 +235,11 @@ impl History {
     fn apply(
         &mut self,
         record: Record,
-        process: u32,
+        writer: u32,
         tail: &mut Tail,
         files: &mut dyn Files,
     ) -> io::Result<()> {
+        let process = writer;
         let named = match record {
             Record::Needs(object) => {
                 if let Some(task) = tail.submitted
@@ -217,6 +256,28 @@ impl History {
                 self.ends += 1;
                 return Ok(());
             }
+            Record::Begins { process, pid, role, time } => {
+                let time = wall(time, tail.to_wall);
+                let node = self.processes[writer as usize].node;
+                self.turn(node, tail, (process, pid, role), Some(time));
+                return Ok(());
+            }
+            Record::Left { process, running } => {
+                let process = self.peer(process);
+                self.set_running(process, tail, Some(running));
+                return Ok(());
+            }
+            Record::Given { log, process: given, .. } => {
+                let node = self.processes[process as usize].node;
+                self.given.insert((node, log), given);
+                return Ok(());
+            }
+            Record::Dropped { bytes, until } => {
+                let node = self.processes[process as usize].node;
+                let dropped = self.dropped.entry(node).or_default();
+                *dropped = Dropped { bytes, until_ns: until.max(dropped.until_ns) };
+                return Ok(());
+            }
             Record::Parent(task) => {
                 tail.parent = (!task.is_nil()).then(|| self.entry(task));
                 return Ok(());
@@ -230,7 +291,8 @@ impl History {
                     }),
                 };
                 let start = wall(start, tail.to_wall);
-                let span = Span { start, duration, name, extra, task };
+                let (log, chunk) = (tail.number, tail.chunk);
+                let span = Span { start, duration, name, extra, log, chunk, task };
                 self.processes[process as usize].add_span(span);
                 return Ok(());
             }
@@ -299,7 +361,8 @@ impl History {
             }
             Record::Failed { time, code, text, .. } => {
                 let time = at(time);
-                let failed = Failed { time, code, exception: UNNAMED, process, text };
+                let (exception, log, chunk) = (UNNAMED, tail.number, tail.chunk);
+                let failed = Failed { time, code, exception, process, log, chunk, text };
                 self.failures.push(failed);
                 let failure = self.failures.len() as u32;
                 let tried = self.tried(task, named.attempt);
@@ -319,7 +382,9 @@ impl History {
                 if outcome == Outcome::Raised {
                     let exception = self.name_at(exception, tail, files)?;
                     let time = start.saturating_add(end);
-                    self.failures.push(Failed { time, code: 0, exception, process, text });
+                    let (log, chunk) = (tail.number, tail.chunk);
+                    let failed = Failed { time, code: 0, exception, process, log, chunk, text };
+                    self.failures.push(failed);
                     failure = self.failures.len() as u32;
                 }
                 let tried = self.tried(task, named.attempt);
@@ -339,7 +404,8 @@ impl History {
                 self.processes[process as usize].began.remove(&(task, named.attempt));
                 self.processes[process as usize].add_run(run);
             }
-            Record::Needs(_) | Record::Parent(_) | Record::Span { .. } | Record::Ended { .. } => {}
+            // Of no task, or seen to above.
+            _ => {}
         }
         Ok(())
     }
@@ -354,7 +420,7 @@ impl History {
         if tail.missing.contains(&at) {
             return Ok(UNNAMED);
         }
-        let Some(text) = tail.texts.get(files, tail.number, at)? else {
+        let Some(text) = tail.texts.get(files, (tail.number, tail.chunk), at)? else {
             tail.missing.insert(at);
             return Ok(UNNAMED);
         };
@@ -384,7 +450,7 @@ impl History {
         if at == 0 || tail.missing.contains(&at) {
             return Ok(None);
         }
-        let text = tail.texts.get(files, tail.number, at)?;
+        let text = tail.texts.get(files, (tail.number, tail.chunk), at)?;
         let Some(actor) = text.and_then(ActorId::from_slice) else {
             tail.missing.insert(at);
             return Ok(None);
@@ -400,7 +466,7 @@ fn wall(time: u64, to_wall: i64) -> u64 {
     time.saturating_add_signed(to_wall).max(1)
 }
 
-/// The first and the last chunk of a process that there are.
+/// The first and the last chunk of a log that there are.
 struct Chunks {
     first: u32,
     last: u32,
@@ -408,9 +474,9 @@ struct Chunks {
 
 /// What there is to read.
 struct Listed {
-    /// The chunks of every process that has any, by its number.
+    /// The chunks of every log that has any, by its number.
     chunks: Vec<(u32, Chunks)>,
-    /// How many records were lost by processes that have none.
+    /// How many records of logs that have none were lost.
     lost: Vec<(u32, u64)>,
 }
 
@@ -431,13 +497,13 @@ fn list(files: &mut dyn Files) -> io::Result<Listed> {
     Ok(Listed { chunks: found, lost })
 }
 
-/// Number of the process that could not write, if that is what a file says.
+/// Number of the log that could not be written, if that is what a file says.
 fn lost_by(name: &str) -> Option<u32> {
     let number = name.strip_suffix(".lost")?.parse().ok()?;
     (lost_name(number) == name).then_some(number)
 }
 
-/// Number of the process and of the chunk, if a file is one.
+/// Number of the log and of the chunk, if a file is one.
 fn chunk_of(name: &str) -> Option<(u32, u32)> {
     let (number, chunk) = name.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

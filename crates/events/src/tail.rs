@@ -1,4 +1,4 @@
-//! The growth of one process's files.
+//! The growth of one log's files.
 
 use std::io;
 
@@ -6,18 +6,18 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 
 use crate::files::{Files, read_exactly, read_up_to};
-use crate::format::{HEADER, Header, SLOT};
+use crate::format::{HEADER, Header, SLOT, chunk_name};
 use crate::texts::TextReader;
 
 /// Bytes asked for at once.
 const PIECE: usize = 64 << 10;
 
-/// How far the files of one process were read, and what their records refer to.
+/// How far the files of one log were read, and what their records refer to.
 pub(crate) struct Tail {
-    /// Number of the process at its node, as in the names of its files.
+    /// Number of the log at its node, as in the names of its files.
     pub(crate) number: u32,
     /// Which chunk is being read.
-    chunk: u32,
+    pub(crate) chunk: u32,
     /// Slots of it that were read.
     read: u64,
     pub(crate) texts: TextReader,
@@ -26,9 +26,9 @@ pub(crate) struct Tail {
     pub(crate) homes: HashMap<u32, u32, RandomState>,
     /// Texts that were not there, in this update: the next one looks again.
     pub(crate) missing: HashSet<u32, RandomState>,
-    /// Its process ended before it was read to the end: nothing more comes.
-    is_over: bool,
-    /// Its place among the processes, once a header was read.
+    /// It was read to its end since nobody writes it (E-6).
+    pub(crate) is_read: bool,
+    /// The place among the processes of the one whose records these are, once a header was read.
     pub(crate) process: Option<u32>,
     /// Nanoseconds to add to its times.
     pub(crate) to_wall: i64,
@@ -42,10 +42,12 @@ pub(crate) struct Tail {
 pub(crate) struct News {
     pub(crate) header: Header,
     pub(crate) slots: Vec<u8>,
+    /// They are the first of their chunk.
+    pub(crate) are_first: bool,
 }
 
 impl Tail {
-    /// Files of process `number`, of which `chunk` is the first there is.
+    /// Files of log `number`, of which `chunk` is the first there is.
     pub(crate) fn new(number: u32, chunk: u32) -> Self {
         Self {
             number,
@@ -55,7 +57,7 @@ impl Tail {
             names: HashMap::default(),
             homes: HashMap::default(),
             missing: HashSet::default(),
-            is_over: false,
+            is_read: false,
             process: None,
             to_wall: 0,
             parent: None,
@@ -66,10 +68,10 @@ impl Tail {
     /// The next new slots, if there are any; `last` is the newest chunk that was listed.
     pub(crate) fn next(&mut self, files: &mut dyn Files, last: u32) -> io::Result<Option<News>> {
         loop {
-            let name = format!("{}.{}", self.number, self.chunk);
+            let name = chunk_name(self.number, self.chunk);
             let header = read_exactly(files, &name, 0, HEADER)?;
             let header = header.and_then(|bytes| Header::decode(&bytes));
-            let header = header.filter(|header| header.process.number() == self.number);
+            let header = header.filter(|header| header.log == self.number);
             if let Some(header) = header {
                 let most = PIECE / SLOT;
                 let wanted = header.count.saturating_sub(self.read).min(most as u64) as usize;
@@ -79,28 +81,37 @@ impl Tail {
                 slots.truncate(slots.len() / SLOT * SLOT);
                 let is_last = self.chunk >= last;
                 if !slots.is_empty() || is_last {
+                    let are_first = self.read == 0;
                     self.read += (slots.len() / SLOT) as u64;
-                    return Ok(Some(News { header, slots }));
+                    return Ok(Some(News { header, slots, are_first }));
                 }
             }
             // The next one was listed before this was read: nothing more comes to this one (E-6).
             if self.chunk >= last {
                 return Ok(None);
             }
-            self.chunk += 1;
-            self.read = 0;
+            self.begin_chunk(self.chunk + 1);
         }
     }
 
-    /// Whether nothing more comes, and nothing needs to be asked for (E-6).
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
+    /// Chunks before this one have gone.
+    pub(crate) fn skip_to(&mut self, first: u32) {
+        if self.chunk < first {
+            self.begin_chunk(first);
+        }
     }
 
-    /// Its process ended, and everything was read; what reading needed is let go.
-    pub(crate) fn end(&mut self) {
-        let process = self.process;
-        *self = Self { process, is_over: true, ..Self::new(self.number, self.chunk) };
+    /// A chunk has texts of its own, and says again who submits.
+    fn begin_chunk(&mut self, chunk: u32) {
+        (self.chunk, self.read, self.parent) = (chunk, 0, None);
+        self.forget_texts();
+    }
+
+    /// Lets go what reading needed, and can be read again.
+    pub(crate) fn forget_texts(&mut self) {
+        self.texts = TextReader::default();
+        (self.names, self.homes) = (HashMap::default(), HashMap::default());
+        self.missing.clear();
     }
 
     /// Slots that were not used: their record goes on, or needs what could not be had. They are

@@ -113,6 +113,9 @@ pub(crate) struct Failed {
     pub(crate) code: u8,
     pub(crate) exception: u32,
     pub(crate) process: u32,
+    /// The text is beside this chunk.
+    pub(crate) log: u32,
+    pub(crate) chunk: u32,
     pub(crate) text: u32,
 }
 
@@ -306,6 +309,9 @@ impl<'a> Attempt<'a> {
         if self.tried.outcome.is_some() || self.is_answered() {
             return None;
         }
+        if self.may_be_dropped() {
+            return Some(Loss::Unknown);
+        }
         // One that was sent and not begun is sent to another, while its owner lives.
         let begun = self.tried.start > 0;
         let worker = self.worker();
@@ -325,6 +331,15 @@ impl<'a> Attempt<'a> {
         let is_unknown = worker_is_unread || (owner.is_unread && !begun);
         let failed = Loss::Failed(owner_ended, FailureCode::OwnerDied);
         Some(if is_unknown { Loss::Unknown } else { failed })
+    }
+
+    /// Whether it was sent so long ago that what its worker's node recorded then has gone.
+    fn may_be_dropped(&self) -> bool {
+        let dropped = |worker: &Process| self.history.dropped_by(worker.id.node());
+        let until = self.worker().and_then(dropped).map_or(0, |dropped| dropped.until_ns);
+        let tried = self.tried;
+        let last_heard = tried.sent.max(tried.start);
+        (1..=until).contains(&last_heard) && !self.runs()
     }
 
     fn runs(&self) -> bool {
@@ -379,7 +394,8 @@ impl<'a> Attempt<'a> {
             return Some(Failure { time_ns, code: code as u8, exception: None, text: None });
         };
         let process = self.history.processes.get(failed.process as usize)?;
-        let place = TextPlace { node: process.node, process: process.id.number(), at: failed.text };
+        let Failed { log, chunk, text: at, .. } = *failed;
+        let place = TextPlace { node: process.node, log, chunk, at };
         Some(Failure {
             time_ns: failed.time,
             code: failed.code,

@@ -1,6 +1,7 @@
-//! The invariants E-1 to E-6 and T-1 to T-4, and what a history says of what was recorded.
+//! The invariants E-1 to E-8 and T-1 to T-4, and what a history says of what was recorded.
 
 mod damaged;
+mod handed_on;
 mod lost;
 mod merging;
 mod recording;

@@ -1,7 +1,7 @@
-//! Texts that records name: an append-only file beside the records of a process.
+//! Texts that records name: an append-only file beside each chunk of records.
 //!
 //! ```text
-//! N.text:  magic u64, then for each text: its length u32, its bytes
+//! N.0.text:  magic u64, then for each text: its length u32, its bytes
 //! ```
 //!
 //! A text is named by where its length is. It is at most [`LONGEST`] bytes long.
@@ -23,7 +23,7 @@ const MAGIC: &[u8; 8] = b"oxitexts";
 pub(crate) const MOST_KNOWN: usize = 4 << 20;
 const ENTRY: usize = 64;
 
-/// The text file that a process writes.
+/// The text file that a process writes, beside a chunk.
 pub(crate) struct TextFile {
     path: PathBuf,
     file: Option<File>,
@@ -35,6 +35,23 @@ pub(crate) struct TextFile {
 impl TextFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, file: None, len: 0, known: HashMap::default(), known_bytes: 0 }
+    }
+
+    /// Goes on with a file that another process wrote. What it wrote is not looked up: few texts
+    /// of two processes are the same.
+    pub(crate) fn continued(path: PathBuf) -> io::Result<Self> {
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(path)),
+            file => file?,
+        };
+        // Of a process that was killed the end may be half a text, which nothing names.
+        let len = file.metadata()?.len().max(MAGIC.len() as u64);
+        Ok(Self { file: Some(file), len, ..Self::new(path) })
+    }
+
+    /// How long it is.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// Where a text is that was written before, as far as is remembered.
@@ -104,15 +121,17 @@ fn cut(text: &[u8]) -> &[u8] {
 pub struct TextPlace {
     /// Number of the node whose files have it.
     pub node: u32,
-    /// Number of the process at that node.
-    pub process: u32,
-    /// Where in its text file.
+    /// The log of that node, and its chunk, beside which it is.
+    pub log: u32,
+    /// See above.
+    pub chunk: u32,
+    /// Where in the text file.
     pub at: u32,
 }
 
 /// Reads a text from the files of the node that has it; `None`: it is not there.
 pub fn read(files: &mut dyn Files, place: TextPlace) -> io::Result<Option<String>> {
-    let name = file_name(place.process);
+    let name = file_name(place.log, place.chunk);
     let Some(len) = read_exactly(files, &name, u64::from(place.at), 4)? else {
         return Ok(None);
     };
@@ -124,12 +143,12 @@ pub fn read(files: &mut dyn Files, place: TextPlace) -> io::Result<Option<String
     Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// Name of the text file of a process.
-pub(crate) fn file_name(process: u32) -> String {
-    format!("{process}.text")
+/// Name of the text file of a chunk.
+pub(crate) fn file_name(log: u32, chunk: u32) -> String {
+    format!("{log}.{chunk}.text")
 }
 
-/// Texts of one process, read in large pieces.
+/// Texts of one chunk, read in large pieces.
 #[derive(Default)]
 pub(crate) struct TextReader {
     start: u64,
@@ -143,12 +162,12 @@ impl TextReader {
     pub(crate) fn get(
         &mut self,
         files: &mut dyn Files,
-        process: u32,
+        (log, chunk): (u32, u32),
         at: u32,
     ) -> io::Result<Option<&[u8]>> {
         let at = u64::from(at);
         if self.find(at).is_none() {
-            self.piece = read_up_to(files, &file_name(process), at, PIECE)?;
+            self.piece = read_up_to(files, &file_name(log, chunk), at, PIECE)?;
             self.start = at;
         }
         Ok(self.find(at).map(|range| &self.piece[range]))

@@ -294,7 +294,8 @@ impl<W: Write> Trace<W> {
                 write!(out, r#""task_id":"{}""#, Task { history, index: span.task }.id())?;
                 separator = ",";
             }
-            let place = TextPlace { node: *node, process: process.id.number(), at: span.extra };
+            let (log, chunk) = (span.log, span.chunk);
+            let place = TextPlace { node: *node, log, chunk, at: span.extra };
             if let Some(extra) = Some(place).filter(|place| place.at > 0).and_then(&mut *text) {
                 write!(out, r#"{separator}"extra_data":{}"#, extra_data(&extra))?;
             }

@@ -93,7 +93,7 @@ impl Node {
     }
 
     /// The node service itself, as other nodes' processes find it.
-    pub(crate) fn gateway(&self) -> ProcessId {
+    pub fn gateway(&self) -> ProcessId {
         ProcessId::new(self.number, 0)
     }
 

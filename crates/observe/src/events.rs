@@ -207,7 +207,7 @@ mod tests {
         let node = FakeNode::start(node, |_, _| None);
         let mut texts = Texts::new(&mut observer, Path::new(""));
         for at in 0..100 {
-            assert_eq!(texts.read(TextPlace { node: 7, process: 1, at }), None);
+            assert_eq!(texts.read(TextPlace { node: 7, log: 1, chunk: 0, at }), None);
         }
         assert_eq!(texts.missing.len(), 1, "{:?}", texts.missing);
         assert!(texts.missing[0].contains("node 7"));

@@ -1,12 +1,11 @@
 //! What the history of tasks lacks, in sentences.
 
-use std::collections::BTreeMap;
-
 use oxiray_events::History;
 
 use crate::rows::{Nodes, hex, ip};
 
-/// One sentence for each node that lost anything: with its machine, or for want of room.
+/// One sentence for each node that lost anything: with its machine, for want of room, or because it
+/// keeps no more.
 pub(crate) fn gaps(history: &History, nodes: &Nodes) -> Vec<String> {
     let gone = nodes.left().filter(|node| node.has_worked).map(|node| {
         // Who looked while it was there has seen most of it.
@@ -16,16 +15,22 @@ pub(crate) fn gaps(history: &History, nodes: &Nodes) -> Vec<String> {
         };
         format!("{} left the cluster ({}): {what}", nodes.called(node.number), node.left)
     });
-    let mut lost: BTreeMap<u32, u64> = BTreeMap::new();
-    for process in history.processes().iter().filter(|process| process.lost > 0) {
-        *lost.entry(process.node).or_default() += process.lost;
-    }
-    let unwritten = lost.into_iter().map(|(node, count)| {
+    let known = history.nodes();
+    let dropped = known.iter().filter_map(|node| {
+        let dropped = history.dropped_by(*node)?;
+        let (at, mib) = (nodes.called(*node), (dropped.bytes >> 20).max(1));
+        Some(format!(
+            "{at} has dropped its oldest records of tasks, {mib} MiB so far: it keeps as many as \
+             OXIRAY_EVENTS_MAX_BYTES and OXIRAY_EVENTS_MAX_FILES allow"
+        ))
+    });
+    let lost = known.iter().map(|node| (*node, history.lost_by(*node)));
+    let unwritten = lost.filter(|(_, count)| *count > 0).map(|(node, count)| {
         let records = if count == 1 { "record of a task" } else { "records of tasks" };
         let at = nodes.called(node);
         format!("{count} {records} could not be written by {at}: its disk was full")
     });
-    gone.chain(unwritten).collect()
+    gone.chain(dropped).chain(unwritten).collect()
 }
 
 impl Nodes {

@@ -214,6 +214,10 @@ fn build(
     )?;
     let role = if is_driver { Role::Driver } else { Role::Worker };
     let events = EventLog::new(Path::new(&identity.session_dir), identity.process, role);
+    let events = match registered.event_log {
+        0 => events,
+        log => events.continuing(log, registered.event_chunk),
+    };
     Ok(Runtime::new(
         Io::new(socket, gateway, identity.process, bells, bell.clone(), store.clone(), events),
         bell,

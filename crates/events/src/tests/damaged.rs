@@ -52,6 +52,19 @@ fn anything() -> impl Strategy<Value = Record> {
         ),
         (any::<u64>(), any::<u64>())
             .prop_map(|(process, time)| Record::Ended { process: ProcessId(process), time }),
+        (any::<u64>(), any::<u32>(), any::<u64>()).prop_map(|(process, pid, time)| {
+            Record::Begins { process: ProcessId(process), pid, role: Role::Worker, time }
+        }),
+        (any::<u64>(), any::<u64>(), any::<[u8; 24]>(), any::<u16>()).prop_map(
+            |(process, start, id, attempt)| {
+                let running = Running { start, task: TaskId(id), attempt };
+                Record::Left { process: ProcessId(process), running }
+            }
+        ),
+        (any::<u32>(), any::<u64>(), any::<u64>()).prop_map(|(log, process, time)| {
+            Record::Given { log, process: ProcessId(process), time }
+        }),
+        (any::<u64>(), any::<u64>()).prop_map(|(bytes, until)| Record::Dropped { bytes, until }),
         (named, any::<[u64; 2]>(), any::<[u32; 2]>()).prop_map(|(task, times, texts)| {
             let ([start, duration], [name, extra]) = (times, texts);
             Record::Span { task, start, duration, name, extra }
@@ -129,10 +142,12 @@ proptest! {
             role: Role::Worker,
             process: ProcessId(2),
             pid: 5,
+            log: 2,
             to_wall: -3,
             count: 7,
             lost: 0,
             running,
+            writer: ProcessId(9),
         };
         let mut bytes = header.encode();
         prop_assert_eq!(Header::decode(&bytes), Some(header));
@@ -147,7 +162,7 @@ proptest! {
         filler in prop::collection::vec(anything(), 0..20)
     ) {
         let session = eventful();
-        let path = session.path(["1.0", "2.0", "1.text", "2.text"][file]);
+        let path = session.path(["1.0", "2.0", "1.0.text", "2.0.text"][file]);
         let mut bytes = fs::read(&path).unwrap();
         for (at, byte) in damage {
             if let Some(old) = bytes.get_mut(at) {

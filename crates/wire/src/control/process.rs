@@ -192,6 +192,12 @@ pub struct Registered {
     /// Where the control service is reached, if there is one.
     #[prost(string, tag = "11")]
     pub control: String,
+    /// The log of events that this process goes on with; 0: one of its own.
+    #[prost(uint32, tag = "12")]
+    pub event_log: u32,
+    /// The newest chunk of that.
+    #[prost(uint32, tag = "13")]
+    pub event_chunk: u32,
 }
 
 /// Asks for a channel to another process, or names one.
