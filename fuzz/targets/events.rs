@@ -56,5 +56,5 @@ fn cut(bytes: &[u8]) -> Held {
     let (records, words) = ours.split_at(ours.len() * usize::from(*a) / 256);
     let (ends, others) = service.split_at(service.len() * usize::from(*b) / 256);
     let held = |name, bytes: &[u8]| (name, bytes.to_vec());
-    Held([held("2.0", records), held("2.text", words), held("0.0", ends), held("0.text", others)])
+    Held([held("2.0", records), held("2.0.text", words), held("0.0", ends), held("0.0.text", others)])
 }
