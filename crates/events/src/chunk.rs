@@ -64,7 +64,7 @@ impl Chunk {
         };
         let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         let mut bytes = [0; HEADER];
-        if len < FIRST || len > LARGEST || file.read_exact_at(&mut bytes, 0).is_err() {
+        if !(FIRST..=LARGEST).contains(&len) || file.read_exact_at(&mut bytes, 0).is_err() {
             return Ok(None);
         }
         let room = (len - HEADER) / SLOT;
