@@ -28,6 +28,10 @@ class Away:
     def call(self):
         return os.getpid()
 
+    def end(self):
+        print("last words", flush=True)
+        os._exit(3)
+
 
 @pytest.fixture
 def two():
@@ -160,3 +164,21 @@ def test_what_a_program_that_ended_ran_on_a_lost_node_has_not_failed(two, driver
     assert states_told["abs"] == {"UNKNOWN": 3}
     why, _ = told("why", "abs")
     assert "0 FINISHED, 0 FAILED, 3 UNKNOWN" in why and "is UNKNOWN" in why
+
+
+def test_the_death_of_an_actor_on_another_node_says_where_it_was(two):
+    actors = [Away.remote(), Away.remote()]
+    pids = ray.get([actor.call.remote() for actor in actors], timeout=60)
+    there = f"node {two.other.node_id[:12]} ("
+    with pytest.raises(ray.exceptions.ActorDiedError) as caught:
+        ray.get(actors[0].end.remote(), timeout=60)
+    text = str(caught.value)
+    assert text.startswith(f"The actor Away ({actors[0]._actor_id.hex()}) died during end: its ")
+    assert f"process {pids[0]} on {there}" in text and "exit code 3" in text
+    assert "    last words" in text
+    lose(two)
+    with pytest.raises(ray.exceptions.ActorDiedError) as caught:
+        ray.get(actors[1].call.remote(), timeout=60)
+    text = str(caught.value)
+    assert f"The actor Away ({actors[1]._actor_id.hex()})" in text
+    assert f"its {there}" in text and f"process {pids[1]}, left the cluster" in text

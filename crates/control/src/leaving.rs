@@ -1,6 +1,6 @@
 //! How members leave, and what that means for all others.
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, NodeId, ProcessId};
 use oxiray_scheduler::NodeNumber;
 use oxiray_wire::cluster::{OfProcess, from_control};
 use oxiray_wire::control::{Text, to_node};
@@ -59,6 +59,8 @@ impl Control {
         why.clone_into(&mut member.info.left);
         member.info.left_ms = now.wall_ms;
         self.broadcast(None, from_control::Body::NodeLeft(member.info.clone()), out);
+        let id = NodeId::from_slice(&member.info.id).unwrap_or(NodeId::NIL);
+        let place = id.called(&member.info.host);
         self.left.push_back(member.info);
         if self.left.len() > MOST_SHOWN {
             self.left.pop_front();
@@ -66,7 +68,7 @@ impl Control {
         let lost = format!("its node left the cluster: {why}");
         self.end_jobs(|job| ProcessId(job.driver).node() == number, &lost, now, out);
         for id in member.actors {
-            self.on_actor_stranded(id, why, out);
+            self.on_actor_stranded(id, &place, why, out);
         }
         self.forget_processes_of(number, out);
         for message in member.held {

@@ -9,14 +9,24 @@ use crate::event::Outbox;
 use crate::record::ActorRecord;
 
 impl Control {
-    /// The node of an actor has left.
-    pub(crate) fn on_actor_stranded(&mut self, id: ActorId, why: &str, out: &mut impl Outbox) {
+    /// The node of an actor, at this `place`, has left.
+    pub(crate) fn on_actor_stranded(
+        &mut self,
+        id: ActorId,
+        place: &str,
+        why: &str,
+        out: &mut impl Outbox,
+    ) {
         let Some(actor) = self.actors.get_mut(&id) else {
             return;
         };
         actor.record.node = 0;
         self.waiting.insert(id);
-        let reason = format!("its node left the cluster: {why}");
+        let pid = actor.record.pid;
+        let reason = match pid {
+            0 => format!("its {place} left the cluster: {why}"),
+            pid => format!("its {place}, where it was process {pid}, left the cluster: {why}"),
+        };
         if self.begin_again(id, reason, out) {
             self.place(id, true, out);
         }

@@ -98,6 +98,15 @@ define_id!(
     FunctionId, 16
 );
 
+impl NodeId {
+    /// The node in a sentence: the beginning of its id, which is enough to find it by, and the
+    /// machine's name.
+    pub fn called(&self, host: &str) -> String {
+        let id = self.to_string();
+        format!("node {} ({host})", &id[..12])
+    }
+}
+
 /// The first object index that belongs to `put` rather than to a task's returns.
 pub const PUT_INDEX: u32 = 1 << 31;
 

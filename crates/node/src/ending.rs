@@ -1,7 +1,7 @@
 //! What the end of a process means for all others.
 
 use oxiray_control::listing::shortened;
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, NodeId, ProcessId};
 use oxiray_wire::cluster::{Job, between_nodes, to_control};
 use oxiray_wire::control::{ProcessDied, ProcessInfo, ProcessKind, from_node};
 
@@ -57,9 +57,12 @@ impl Node {
         self.forget_kv_asker(id);
         if let Role::Actor(actor) = process.role {
             let intended = farewell.as_ref().is_some_and(|farewell| farewell.intended);
+            let here = &self.setup.member;
+            let id = NodeId::from_slice(&here.id).unwrap_or(NodeId::NIL);
+            let place = format!("process {} on {}", process.pid, id.called(&here.host));
             let reason = match farewell {
-                Some(farewell) => farewell.reason,
-                None => words(reason, &last_lines),
+                Some(farewell) => format!("{} (it was {place})", farewell.reason),
+                None => words(&place, reason, &last_lines),
             };
             self.on_actor_lost(actor, reason, intended, out);
         }
@@ -211,8 +214,8 @@ impl Node {
 }
 
 /// Why an actor died whose process ended by itself.
-fn words(reason: &str, last_lines: &[String]) -> String {
-    let mut text = format!("its process ended: {reason}");
+fn words(place: &str, reason: &str, last_lines: &[String]) -> String {
+    let mut text = format!("its {place} ended: {reason}");
     if !last_lines.is_empty() {
         text.push_str(". The last lines it printed:");
         for line in last_lines {

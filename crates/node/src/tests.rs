@@ -209,25 +209,27 @@ fn actors_die_for_their_reason() {
     bed.end(bed.actor_worker(1), "killed by signal 11 (SIGSEGV)");
     assert_eq!(
         reason(&mut bed),
-        "its process ended: killed by signal 11 (SIGSEGV). The last lines it printed:\n    last words"
+        "its process 1000 on node 070707070707 () ended: killed by signal 11 (SIGSEGV). The \
+         last lines it printed:\n    last words"
     );
     let worker = bed.actor_worker(2);
     bed.say(worker, to_node::Body::Exiting(Text { text: "it asked to exit".into() }));
     bed.end(worker, "exit code 0");
     assert!(bed.deaths(DRIVER).last().unwrap().intended);
-    assert_eq!(reason(&mut bed), "it asked to exit");
+    let place = |text: &str| format!("{text} (it was process 1000 on node 070707070707 ())");
+    assert_eq!(reason(&mut bed), place("it asked to exit"));
     let worker = bed.actor_worker(3);
     bed.kill_actor(DRIVER, 3);
     assert_eq!(bed.killed, [worker]);
     bed.end(worker, "killed by signal 9 (SIGKILL)");
-    assert_eq!(reason(&mut bed), "it was killed by ray.kill");
+    assert_eq!(reason(&mut bed), place("it was killed by ray.kill"));
     bed.say_failed(4, b"error");
     let state = bed.states(DRIVER).pop().unwrap();
     assert_eq!((state.phase(), &state.creation_error[..]), (ActorPhase::Dead, &b"error"[..]));
     bed.kill_actor(DRIVER, 5);
     assert_eq!(reason(&mut bed), "it was killed by ray.kill");
     bed.watch(DRIVER, 1);
-    assert!(reason(&mut bed).starts_with("its process ended"), "the dead are remembered");
+    assert!(reason(&mut bed).starts_with("its process 1000"), "the dead are remembered");
     bed.watch(DRIVER, 99);
     assert_eq!(reason(&mut bed), "unknown actor");
     assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());

@@ -4,6 +4,7 @@
 //! owned by the actor's creator. When nothing counts on it any more the actor ends.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 use oxiray_wire::frame::{FailureCode, Frame};
@@ -16,12 +17,16 @@ use crate::task::{Place, Target, TaskKey};
 const MAX_AT_ACTOR: usize = 1000;
 
 /// Why an actor takes no calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct ActorEnd {
+    /// Name of its class, as far as it is known.
+    pub class_name: String,
     /// In words.
     pub reason: String,
     /// The exception of its constructor, if that is why.
     pub creation_error: Vec<u8>,
+    /// The first of this process's calls that it had and did not answer.
+    pub during: Option<Arc<str>>,
 }
 
 pub(crate) enum Phase {
@@ -110,17 +115,22 @@ impl Owner {
         if !wanted {
             // The node was told to end it before it heard of it: it must not begin.
             let reason = "all handles of the actor are gone".to_owned();
-            self.note_ended(key, &ActorEnd { reason, creation_error: Vec::new() }, out);
+            self.note_ended(key, &ActorEnd { reason, ..ActorEnd::default() }, out);
             self.leave_actor(key);
             self.finish(key, Vec::new(), Vec::new(), out);
             return self.forget_if_done(actor);
         }
         if let Some(failure) = self.failed_argument(key) {
             let Content::Failed(failure) = &failure else { unreachable!("a failure") };
-            let end = ActorEnd {
-                reason: "an argument of its constructor could not be computed".into(),
-                creation_error: failure.data.clone(),
+            let mut reason = "an argument of its constructor could not be computed".to_owned();
+            if !failure.message.is_empty() {
+                reason.push_str(&format!(": {}", failure.message));
+            }
+            let creation_error = match failure.code {
+                FailureCode::TaskError | FailureCode::ActorCreation => failure.data.clone(),
+                _ => Vec::new(),
             };
+            let end = ActorEnd { reason, creation_error, ..ActorEnd::default() };
             self.note_ended(key, &end, out);
             self.leave_actor(key);
             self.finish(key, Vec::new(), Vec::new(), out);
@@ -199,8 +209,9 @@ impl Owner {
                     self.push(key, peer, Vec::new(), false, out);
                 }
                 Phase::Dead(end) => {
-                    let failure = end_failure(end);
+                    let end = end.clone();
                     state.queue.remove(at);
+                    let failure = self.died(key, actor, &end, false);
                     self.fail(key, failure, out);
                 }
             }
@@ -270,27 +281,26 @@ impl Owner {
             state.queue.push_front(key);
             again.push(key);
         }
-        let message = format!("the actor's process died while it had this call: {reason}");
-        let failure = Content::failed(FailureCode::ActorUnavailable, message);
         for key in again.into_iter().rev() {
-            self.note_failed(key, &failure, out);
+            self.note_failed(key, &self.interrupted(key, actor, reason), out);
             self.await_arguments(key, out);
             self.next_attempt(key, out);
         }
         for key in lost.into_iter().rev() {
-            self.fail(key, failure.clone(), out);
+            self.fail(key, self.interrupted(key, actor, reason), out);
         }
     }
 
     /// The actor is dead for good, and everything it had answered has been read.
-    pub fn on_actor_dead(&mut self, actor: ActorId, end: ActorEnd, out: &mut impl Outbox) {
+    pub fn on_actor_dead(&mut self, actor: ActorId, mut end: ActorEnd, out: &mut impl Outbox) {
         let Some(state) = self.actors.get_mut(&actor) else {
             return;
         };
         if matches!(state.phase, Phase::Dead(_)) {
             return;
         }
-        let failure = end_failure(&end);
+        let name = |key: &TaskKey| self.tasks[key.0 as usize].spec.name.clone();
+        end.during = state.at_actor.front().map(name);
         state.phase = Phase::Dead(end.clone());
         self.detached.remove(&actor);
         let lost = std::mem::take(&mut state.at_actor);
@@ -306,11 +316,11 @@ impl Owner {
             self.finish(constructor, Vec::new(), Vec::new(), out);
         }
         for key in lost {
-            self.fail(key, failure.clone(), out);
+            self.fail(key, self.died(key, actor, &end, true), out);
         }
         for key in queue {
             if self.tasks[key.0 as usize].place == Place::Ready {
-                self.fail(key, failure.clone(), out);
+                self.fail(key, self.died(key, actor, &end, false), out);
             } else {
                 // Its arguments are on their way; `push_calls` fails it when they are here.
                 self.actors.get_mut(&actor).expect("just seen").queue.push_back(key);
@@ -366,14 +376,4 @@ impl Owner {
             self.actors.remove(&actor);
         }
     }
-}
-
-fn end_failure(end: &ActorEnd) -> Content {
-    let code = if end.creation_error.is_empty() {
-        FailureCode::ActorDied
-    } else {
-        FailureCode::ActorCreation
-    };
-    let failure = crate::object::Failure::new(code, &*end.reason, end.creation_error.clone());
-    Content::Failed(std::sync::Arc::new(failure))
 }

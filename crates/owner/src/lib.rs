@@ -11,6 +11,7 @@
 //! - [`borrow`]: references that cross processes
 //! - [`report`]: what is held, and by what
 //! - [`why`]: why tasks are not done, in words
+//! - `words`: what failures say
 //! - [`owner`]: the state they share
 //!
 //! Invariants, checked by [`Owner::validate`] and cited by the tests:
@@ -36,6 +37,7 @@ pub mod owner;
 pub mod report;
 pub mod task;
 pub mod why;
+mod words;
 
 #[cfg(test)]
 mod tests;

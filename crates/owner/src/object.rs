@@ -100,11 +100,6 @@ impl Content {
         }
     }
 
-    /// The same for another task, which is to be looked at on its own.
-    pub(crate) fn anew(&self) -> Self {
-        Self::from_body(&self.as_body())
-    }
-
     /// A failure without an exception of its own.
     pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
         Content::Failed(Arc::new(Failure::new(code, message, Vec::new())))

@@ -345,6 +345,7 @@ impl Owner {
         failure: &Content,
         out: &mut impl Outbox,
     ) {
+        let failure = self.crashed(key, failure);
         let task = &mut self.tasks[key.0 as usize];
         let Target::Function { shape, .. } = task.spec.target else {
             unreachable!("only functions are leased")
@@ -352,14 +353,13 @@ impl Owner {
         if !started || task.spec.retries != 0 {
             if started {
                 task.spec.retries -= i32::from(task.spec.retries > 0);
-                self.note_failed(key, failure, out);
+                self.note_failed(key, &failure, out);
                 self.try_again(key, shape, out);
             } else {
                 self.put_back(key, shape, out);
             }
         } else {
-            self.note_failed(key, failure, out);
-            self.finish(key, vec![failure.anew()], Vec::new(), out);
+            self.fail(key, failure, out);
         }
     }
 

@@ -194,7 +194,8 @@ fn on_actor_state(state: &mut State, message: ActorState) {
             if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
                 state.drain_peer(peer);
             }
-            let end = ActorEnd { reason: message.reason, creation_error: message.creation_error };
+            let ActorState { class_name, reason, creation_error, .. } = message;
+            let end = ActorEnd { class_name, reason, creation_error, during: None };
             state.owner.on_actor_dead(actor, end, &mut state.io);
         }
         Ok(ActorPhase::Restarting) => {

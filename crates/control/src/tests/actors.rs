@@ -89,7 +89,8 @@ fn an_actor_of_a_node_that_left_starts_again_elsewhere() {
     let asked = bench.watch(creator, id);
     let [state] = asked.states(creator)[..] else { panic!() };
     assert_eq!((state.phase(), state.restarts), (ActorPhase::Restarting, 1));
-    assert!(state.reason.starts_with("its node left the cluster: its node service ended"));
+    let reason = "its node 020202020202 () left the cluster: its node service ended";
+    assert!(state.reason.starts_with(reason), "{}", state.reason);
     assert!(matches!(asked.passed_on(1)[..], [(_, to_node::Body::WatchActor(_), _)]));
     // What the old node said no longer counts, nor what is of an earlier life.
     bench.news(1, id, ActorPhase::Alive, 0);
@@ -108,7 +109,8 @@ fn without_restarts_it_is_dead() {
     create.placement = on_node(2);
     bench.create(create);
     let asked = bench.event(Event::Closed(PeerId(2)));
-    let reason = "its node left the cluster: its node service ended or its connection broke";
+    let reason =
+        "its node 020202020202 () left the cluster: its node service ended or its connection broke";
     assert_eq!(asked.states(creator)[0].reason, reason);
     let asked = bench.watch(process(1, 7), id);
     assert_eq!(asked.states(process(1, 7))[0].reason, reason);

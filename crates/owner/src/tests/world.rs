@@ -374,7 +374,7 @@ impl World {
                 if let Some(at) = at {
                     self.drain(at, process);
                 }
-                let end = crate::ActorEnd { reason: "died".into(), creation_error: Vec::new() };
+                let end = crate::ActorEnd { reason: "died".into(), ..Default::default() };
                 self.with(process, |process, out| process.owner.on_actor_dead(actor, end, out));
             }
         }
