@@ -179,12 +179,13 @@ def _object_store(value: Any, memory: int) -> int:
         raise TypeError(f"init(object_store_memory=) must be a number of bytes, not {value!r}")
     if value < LEAST_OBJECT_STORE:
         raise ValueError(
-            f"init(object_store_memory={int(value)}): the least is {LEAST_OBJECT_STORE} bytes"
+            f"init(object_store_memory={int(value)}): the least is {LEAST_OBJECT_STORE} "
+            f"({_native.show_bytes(LEAST_OBJECT_STORE)})"
         )
     if value > memory:
         raise ValueError(
-            f"init(object_store_memory={int(value)}) is more than this machine's memory, "
-            f"{memory} bytes"
+            f"init(object_store_memory={int(value)}) is {_native.show_bytes(int(value))}, more "
+            f"than this machine's memory, {_native.show_bytes(memory)}"
         )
     return int(value)
 

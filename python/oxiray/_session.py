@@ -307,7 +307,7 @@ def _size(resources: dict[str, float]) -> str:
         for name in ("CPU", "GPU")
         if name in resources and (name == "CPU" or resources[name])
     ]
-    parts.append(f"{resources['object_store_memory'] / 1e9:.1f} GB for objects")
+    parts.append(f"{_native.show_bytes(int(resources['object_store_memory']))} for objects")
     return ", ".join(parts)
 
 

@@ -9,6 +9,8 @@ import socket
 
 import oxiray as ray
 import pytest
+from conftest import wait_until
+from oxiray import _native
 from oxiray.exceptions import ActorDiedError, ActorUnavailableError, WorkerCrashedError
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -113,3 +115,11 @@ def test_a_crash_names_its_task_and_attempt():
         assert "exit code 9" in text and "    going" in text
     with pytest.raises(WorkerCrashedError, match=r"^my_task was lost in attempt 1 of 1"):
         ray.get(dies.options(name="my_task", max_retries=0).remote())
+
+
+def test_bytes_are_told_in_units():
+    with pytest.raises(ValueError, match=r"is 1024.0 TiB, more than this machine's memory, .*GiB$"):
+        ray.init(object_store_memory=1 << 50)
+    never = ray.remote(lambda: None).options(memory=1 << 49).remote()
+    wait_until(lambda: "memory: 512.0 TiB" in str(_native.cluster_view()["waiting"]))
+    del never

@@ -3,7 +3,7 @@
 //! - [`commands`]: `oxiray start`, `stop`, `token`, `dashboard` and `microbenchmark`
 //! - [`state`]: `oxiray list`, `get`, `summary`, `logs`, `stack`, `timeline`
 //! - [`status`], [`memory`], [`why`]: `oxiray status`, `oxiray memory`, `oxiray why`
-//! - [`print`], `table`, `words`, `exit`: how commands print and end
+//! - [`print`], `table`, `exit`: how commands print and end
 
 // Commands print by `print`: the macros panic where a stream takes nothing.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -16,4 +16,3 @@ pub mod state;
 pub mod status;
 mod table;
 pub mod why;
-mod words;

@@ -13,8 +13,8 @@ use crate::exit::{Result, end};
 use crate::print::{print, terminal_width};
 use crate::state::Only;
 use crate::table::{Kind, Table};
-use crate::words::plural;
-use oxiray_sys::machine::show_bytes;
+use oxiray_words::plural;
+use oxiray_words::show_bytes;
 
 /// What to show, and in which order.
 #[derive(Args, Debug)]

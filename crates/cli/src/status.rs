@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use oxiray_observe::find::{folder, nothing_runs};
 use oxiray_observe::{Error, Session};
-use oxiray_scheduler::{NODE_ID_LABEL, show_amounts};
+use oxiray_scheduler::{NODE_ID_LABEL, show_amount};
 use oxiray_session::{Folder, Session as Directory, Started};
 use oxiray_wire::cluster::{Job, NodeInfo, State};
 use oxiray_wire::control::{ActorPhase, Amount, ClusterView};
@@ -15,7 +15,7 @@ use crate::commands::tool::Tool;
 use crate::exit::{Failure, Result, end};
 use crate::print::print;
 use crate::state::tell;
-use oxiray_sys::machine::show_bytes;
+use oxiray_words::show_bytes;
 
 /// Which to show.
 #[derive(Args, Default, Debug)]
@@ -241,13 +241,5 @@ fn show(path: &Path, view: &ClusterView) -> String {
 }
 
 fn in_use(name: &str, used: u64, total: u64) -> String {
-    if name == "memory" {
-        let unit = oxiray_wire::control::UNIT;
-        return format!("{} of {} in use", show_bytes(used / unit), show_bytes(total / unit));
-    }
-    let number = |amount| {
-        let shown = show_amounts(&[Amount { name: String::new(), amount }]);
-        shown.trim_matches(['{', '}', ':', ' ']).to_owned()
-    };
-    format!("{} of {} in use", number(used), number(total))
+    format!("{} of {} in use", show_amount(name, used), show_amount(name, total))
 }

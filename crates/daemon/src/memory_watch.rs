@@ -3,7 +3,8 @@
 
 use oxiray_ids::ProcessId;
 
-use oxiray_sys::machine::{MemoryReader, own_memory, show_bytes};
+use oxiray_sys::machine::{MemoryReader, own_memory};
+use oxiray_words::show_bytes;
 
 const INTERVAL: u64 = 250_000_000;
 /// What a worker used takes a while to come back.

@@ -43,6 +43,12 @@ pub(crate) fn next_log(py: Python<'_>, patience: Option<f64>) -> Option<LogTuple
     Some(("warning", String::new(), 0, String::new(), true, text.into_iter().collect()))
 }
 
+/// A number of bytes as people read it.
+#[pyfunction]
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    oxiray_words::show_bytes(bytes)
+}
+
 /// The cluster as it is now.
 #[pyfunction]
 pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -84,6 +84,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(inspect::cluster_view, module)?,
         wrap_pyfunction!(inspect::key_value, module)?,
         wrap_pyfunction!(inspect::context, module)?,
+        wrap_pyfunction!(inspect::show_bytes, module)?,
         wrap_pyfunction!(running::current_printer, module)?,
         wrap_pyfunction!(timeline::timeline, module)?,
         wrap_pyfunction!(timeline::timeline_view, module)?,

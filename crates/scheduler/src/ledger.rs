@@ -222,7 +222,8 @@ impl Ledger {
         let sentences: Vec<String> = missing
             .map(|need| {
                 let has = self.index(&need.name).map_or(0, |index| self.resources[index].total);
-                format!("{}: needs {}, the cluster has {}", need.name, show(need.amount), show(has))
+                let (name, show) = (&need.name, |amount| show(&need.name, amount));
+                format!("{name}: needs {}, the cluster has {}", show(need.amount), show(has))
             })
             .collect();
         sentences.join("; ")
@@ -237,6 +238,7 @@ impl Ledger {
             };
             let resource = &self.resources[index];
             if self.lacks(need) {
+                let show = |amount| show(&resource.name, amount);
                 let (need, free) = (show(need.amount), show(resource.available));
                 let total = show(resource.total);
                 sentences

@@ -4,7 +4,7 @@
 //!
 //! - [`Ledger`]: what a node has, what of it is free, and loans of CPUs
 //! - [`Allocation`]: what one worker was given
-//! - [`show_amounts`]: amounts as people read them
+//! - [`show_amount`], [`show_amounts`]: amounts as people read them
 //!
 //! Among nodes:
 //!
@@ -29,6 +29,6 @@ pub use cluster::{Cluster, NodeNumber};
 pub use labels::{LabelError, NODE_ID_LABEL, Operator, Selector, parse_labels};
 pub use ledger::{Allocation, Ledger};
 pub use policy::{Affinity, Choice, Request, Strategy, choose};
-pub use text::show_amounts;
+pub use text::{show as show_amount, show_amounts};
 pub use wanted::Wanted;
 pub use why::explain;

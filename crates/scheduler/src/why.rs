@@ -47,8 +47,9 @@ pub(crate) fn of_affinity(cluster: &Cluster, request: &Request, affinity: &Affin
     }
     let total = cluster.total(node);
     let total = summed(&total);
-    let lacking =
-        lacking(&request.shape.resources, &total, |has, _| format!("it has {}", show(has)));
+    let lacking = lacking(&request.shape.resources, &total, |has, name| {
+        format!("it has {}", show(name, has))
+    });
     format!("{the_node} is too small: {lacking}")
 }
 
@@ -57,7 +58,7 @@ fn not_free(cluster: &Cluster, node: NodeNumber, shape: &Shape, whose: &str) -> 
     let (available, total) = (cluster.available(node), cluster.total(node));
     let (available, total) = (summed(&available), summed(&total));
     lacking(&shape.resources, &available, |free, name| {
-        format!("{whose} has {} of {} free", show(free), show(total[name]))
+        format!("{whose} has {} of {} free", show(name, free), show(name, total[name]))
     })
 }
 
@@ -67,7 +68,7 @@ fn lacking(needs: &[Amount], there: &Amounts, say: impl Fn(u64, &str) -> String)
     for (name, amount) in summed(needs) {
         let has = there.get(name).copied().unwrap_or(0);
         if amount > has {
-            parts.push(format!("needs {name}: {}, {}", show(amount), say(has, name)));
+            parts.push(format!("needs {name}: {}, {}", show(name, amount), say(has, name)));
         }
     }
     parts.join("; ")
@@ -100,12 +101,12 @@ fn too_little(cluster: &Cluster, shape: &Shape) -> String {
     let needs = summed(&shape.resources);
     if let Some((name, amount)) = needs.iter().find(|need| cluster.largest_total(need.0) == 0) {
         let what = if *name == "GPU" { "a GPU".into() } else { format!("any {name}") };
-        let (amount, has) = (show(*amount), everything(cluster));
+        let (amount, has) = (show(name, *amount), everything(cluster));
         return format!("no node has {what} (needs {name}: {amount}; the cluster has {has})");
     }
     let too_large = |need: &(&&str, &u64)| *need.1 > cluster.largest_total(need.0);
     if let Some((name, amount)) = needs.iter().find(too_large) {
-        let (amount, largest) = (show(*amount), show(cluster.largest_total(name)));
+        let (amount, largest) = (show(name, *amount), show(name, cluster.largest_total(name)));
         return format!(
             "no node is large enough: needs {name}: {amount}, the largest has {largest}"
         );
@@ -154,7 +155,7 @@ fn everything(cluster: &Cluster) -> String {
 /// `CPU: 2, GPU: 1`.
 fn list(amounts: &Amounts) -> String {
     let parts: Vec<_> =
-        amounts.iter().map(|(name, sum)| format!("{name}: {}", show(*sum))).collect();
+        amounts.iter().map(|(name, sum)| format!("{name}: {}", show(name, *sum))).collect();
     parts.join(", ")
 }
 

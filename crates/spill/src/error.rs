@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use oxiray_words::show_bytes;
+
 /// Why something was not spilled or not restored.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -41,8 +43,9 @@ pub enum SpillError {
     },
     /// Every directory is full.
     #[error(
-        "cannot spill {bytes} bytes: no space is left in {directories}; free some space there, name \
-         a directory on another disk as well, or keep fewer objects alive"
+        "cannot spill {}: no space is left in {directories}; free some space there, name a directory \
+         on another disk as well, or keep fewer objects alive",
+        show_bytes(*bytes)
     )]
     OutOfDisk {
         /// Bytes that were to be written.
@@ -52,7 +55,8 @@ pub enum SpillError {
     },
     /// Nothing was written, for another reason than a full disk.
     #[error(
-        "cannot spill {bytes} bytes: {reason}; the objects stay in memory and it is tried again"
+        "cannot spill {}: {reason}; the objects stay in memory and it is tried again",
+        show_bytes(*bytes)
     )]
     NotWritten {
         /// Bytes that were to be written.

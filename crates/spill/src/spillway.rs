@@ -5,6 +5,7 @@
 //! - **S-3** Locks on the ledger are not held while files are: reads, writes and deletes go on at
 //!   the same time. Only closing waits for them.
 
+use oxiray_words::plural;
 use parking_lot::{Mutex, RwLock};
 
 use crate::disk::Disk;
@@ -95,7 +96,11 @@ impl Spillway {
             return Err(SpillError::Closed);
         }
         if into.len() as u64 != place.len {
-            let reason = format!("it has {} bytes, and the room {}", place.len, into.len());
+            let reason = format!(
+                "it has {} and the room {}",
+                plural(place.len, "byte"),
+                plural(into.len() as u64, "byte")
+            );
             return Err(SpillError::NotRead { reason });
         }
         let Some(directory) = self.ledger.lock().find(place) else {

@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
+use oxiray_words::show_bytes;
 
 /// Every extent starts at, and is as long as, a multiple of this.
 pub const ALIGNMENT: u64 = 64;
@@ -23,7 +24,11 @@ pub const ALIGNMENT: u64 = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ArenaError {
     /// Never fits; trying again is of no use.
-    #[error("an object of {size} bytes is larger than the whole object store ({capacity} bytes)")]
+    #[error(
+        "an object of {} is larger than the whole object store ({})",
+        show_bytes(*size),
+        show_bytes(*capacity)
+    )]
     LargerThanStore {
         /// Bytes asked for.
         size: u64,
@@ -32,8 +37,12 @@ pub enum ArenaError {
     },
     /// Fits once enough has been given back.
     #[error(
-        "the object store is full: {size} bytes were asked for, {used} of {capacity} bytes are \
-         in use and the largest free piece has {largest}"
+        "the object store is full: {} were asked for, {} of {} are in use and the largest free \
+         piece has {}",
+        show_bytes(*size),
+        show_bytes(*used),
+        show_bytes(*capacity),
+        show_bytes(*largest)
     )]
     FullNow {
         /// Bytes asked for.
@@ -198,6 +207,7 @@ mod tests {
         let mut arena = Arena::new(1024);
         let error = arena.allocate(1025).unwrap_err();
         assert_eq!(error, ArenaError::LargerThanStore { size: 1025, capacity: 1024 });
+        assert!(error.to_string().contains("an object of 1.0 KiB is larger"), "{error}");
         let whole = arena.allocate(1024).unwrap();
         let error = arena.allocate(0).unwrap_err();
         assert!(matches!(error, ArenaError::FullNow { used: 1024, largest: 0, .. }));

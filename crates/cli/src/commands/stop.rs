@@ -8,9 +8,9 @@ use clap::Args;
 use crate::commands::{home, process};
 use crate::exit::{Result, end};
 use crate::print::print;
-use crate::words::plural;
 use oxiray_observe::find::folder;
 use oxiray_session::{Folder, Service, Started};
+use oxiray_words::plural;
 
 /// How long a service may take to end before it is killed.
 pub(super) const GRACE: Duration = Duration::from_secs(10);

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{Which, tell};
 use crate::exit::{Failure, Result, end};
 use crate::print::{print, print_bytes};
-use oxiray_sys::machine::show_bytes;
+use oxiray_words::show_bytes;
 
 /// How often a file that is followed is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };

@@ -1,6 +1,7 @@
 //! Serving those who wait for memory, and making room for them.
 
 use oxiray_ids::StoreKey;
+use oxiray_words::show_bytes;
 
 use super::{Keeper, Orders, Place, Purpose, Refusal};
 use crate::table::Extent;
@@ -281,20 +282,21 @@ impl Keeper {
     fn why_stuck(&self, size: u64) -> Refusal {
         if let Some((why, _)) = &self.disk_trouble {
             let text = format!(
-                "the object store is full ({} of {} bytes) and cannot be spilled: {}",
-                self.arena.used(),
-                self.arena.size(),
+                "the object store is full ({} of {}) and cannot be spilled: {}",
+                show_bytes(self.arena.used()),
+                show_bytes(self.arena.size()),
                 why.text
             );
             return Refusal { text, store_full: true, out_of_disk: why.out_of_disk };
         }
         let text = format!(
-            "the object store is full: {size} bytes were asked for, {} of {} are in use, by values \
+            "the object store is full: {} were asked for, {} of {} are in use, by values \
              that processes look at or are still writing, so that they cannot go to disk. Let go \
              of values that get() returned, copy what you keep, or give \
              init(object_store_memory=) a larger number.",
-            self.arena.used(),
-            self.arena.size(),
+            show_bytes(size),
+            show_bytes(self.arena.used()),
+            show_bytes(self.arena.size()),
         );
         Refusal { text, store_full: true, out_of_disk: false }
     }
