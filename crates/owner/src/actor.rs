@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 use oxiray_wire::frame::{FailureCode, Frame};
+use smallvec::SmallVec;
 
 use crate::object::{Content, Object, ObjectKey};
 use crate::owner::{Outbox, Owner};
-use crate::task::{Place, Target, TaskKey};
+use crate::task::{CallOrder, Place, Target, TaskKey};
 
 /// Calls at an actor at one time; the rest waits with its caller.
 const MAX_AT_ACTOR: usize = 1000;
@@ -168,34 +169,39 @@ impl Owner {
         }
     }
 
-    /// Where the next call to push is in the queue: in front, but for calls that need not be in
-    /// order. Whether it is one that has to be.
-    fn next_call(&self, state: &Actor) -> Option<(usize, TaskKey, bool)> {
-        let mut waiting = state.queue.iter().copied().enumerate();
-        waiting.find_map(|(at, key)| {
+    /// The next call to push, where it is in the queue, and its order: the first that is ready and
+    /// not behind one that it waits for.
+    fn next_call(&self, state: &Actor) -> Option<(usize, TaskKey, CallOrder)> {
+        let mut held_back = SmallVec::<[u16; 4]>::new();
+        for (at, key) in state.queue.iter().copied().enumerate() {
             let task = &self.tasks[key.0 as usize];
-            let in_order = matches!(task.spec.target, Target::Method { in_order: true, .. });
-            let is_next = in_order || task.place == Place::Ready;
-            is_next.then_some((at, key, in_order))
-        })
+            let Target::Method { lane, order, .. } = task.spec.target else {
+                unreachable!("only calls wait here")
+            };
+            match (task.place == Place::Ready, order) {
+                (true, CallOrder::Lane) if held_back.contains(&lane) => {}
+                (true, _) => return Some((at, key, order)),
+                (false, CallOrder::All) => return None,
+                (false, CallOrder::Lane) => held_back.push(lane),
+                (false, CallOrder::Free) => {}
+            }
+        }
+        None
     }
 
-    /// Pushes calls from the front of the queue, up to one that waits for arguments and has to be
-    /// in order.
+    /// Pushes calls that wait neither for arguments nor for others, from the front of the queue.
     pub(crate) fn push_calls(&mut self, actor: ActorId, out: &mut impl Outbox) {
         loop {
             let next = self.actors.get(&actor).and_then(|state| self.next_call(state));
-            let Some((at, key, in_order)) = next else {
+            let Some((at, key, order)) = next else {
                 return;
             };
-            if self.tasks[key.0 as usize].place != Place::Ready {
-                return;
-            }
+            let in_turn = order == CallOrder::All;
             let state = self.actors.get_mut(&actor).expect("just seen");
             match &state.phase {
                 Phase::Pending => return,
                 // One that runs many at once has to see them: one may be what others wait for.
-                Phase::Alive(_) if in_order && state.at_actor.len() >= MAX_AT_ACTOR => return,
+                Phase::Alive(_) if in_turn && state.at_actor.len() >= MAX_AT_ACTOR => return,
                 Phase::Alive(peer) => {
                     let peer = *peer;
                     state.queue.remove(at);

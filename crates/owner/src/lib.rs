@@ -46,4 +46,4 @@ pub use actor::ActorEnd;
 pub use change::{Attempt, Change};
 pub use object::{Content, Failure, ObjectKey, SmallBytes};
 pub use owner::{Outbox, Owner};
-pub use task::{Target, TaskKey, TaskSpec};
+pub use task::{CallOrder, Target, TaskKey, TaskSpec};

@@ -32,9 +32,8 @@ pub enum Target {
         actor: ActorId,
         /// Which of its lanes the call runs in; 0 is for calls that name none.
         lane: u16,
-        /// Calls submitted later wait while this one waits for arguments (O-6). Calls of actors
-        /// that run several at once do not.
-        in_order: bool,
+        /// Which others it waits for (O-6).
+        order: CallOrder,
     },
     /// The constructor of an actor of ours.
     Constructor {
@@ -43,6 +42,17 @@ pub enum Target {
         /// Its class.
         class: FunctionId,
     },
+}
+
+/// Which calls of an actor wait behind one that waits for its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallOrder {
+    /// All that were submitted later: the actor runs one at a time, and has so many at most.
+    All,
+    /// Those of its lane.
+    Lane,
+    /// None.
+    Free,
 }
 
 /// A task to submit. It takes over one count of every reference in it.

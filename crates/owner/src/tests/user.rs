@@ -189,8 +189,11 @@ impl World {
             let actor = process.owner.id_of(handle).task().actor();
             let id = TaskId::new(actor, ProcessId(out.from), process.next());
             process.owner.add_ref(handle);
-            let mut spec =
-                process.spec(&order, id, Target::Method { actor, lane: 0, in_order: true });
+            let mut spec = process.spec(
+                &order,
+                id,
+                Target::Method { actor, lane: 0, order: crate::task::CallOrder::All },
+            );
             spec.handle = Some(handle);
             process.submitted(spec, order.watch, out);
         });
