@@ -6,7 +6,7 @@ the handle: no reference cycle may keep an actor alive until the garbage collect
 
 from __future__ import annotations
 
-from . import _named_actors, _native, _options, _strategy
+from . import _concurrency, _named_actors, _native, _options, _strategy
 from ._remote_function import dump_definition
 
 TYPE_CHECKING = False  # see __init__
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 
     from ._ids import ActorID
 
-    # Each method's number of returns, and its own max_task_retries and enable_task_events if it
-    # has them.
+    # Each method's number of returns, and its own max_task_retries, enable_task_events and
+    # concurrency_group if it has them.
     Methods = dict[str, Any]
-
-_COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200  # inspect.CO_*
 
 # What every actor answers to beside its own methods; see `_worker.find_method`.
 _EVERY_ACTOR: Methods = {
-    "__ray_terminate__": (1, None, None),
-    "__ray_ready__": (1, None, None),
-    "__ray_call__": (1, None, None),
+    "__ray_terminate__": (1, None, None, None),
+    "__ray_ready__": (1, None, None, None),
+    "__ray_call__": (1, None, None, None),
 }
 
 
@@ -69,7 +67,9 @@ class ActorClass:
         class_name = self.__ray_actor_class__.__name__
         retries = options.get("max_task_retries") or 0
         recorded = options.get("enable_task_events", True)
-        about = class_name, shipped.methods, retries, recorded
+        calling = _concurrency.calling(self.__ray_actor_class__, options)
+        shipped.check_groups(calling)
+        about = class_name, shipped.methods, retries, recorded, calling.parts()
         name = options.get("name")
         if name is None:
             _refuse_without_name(options)
@@ -78,7 +78,7 @@ class ActorClass:
             if existing is not None:
                 return existing
         ref = _native.create_actor(
-            shipped.payload(),
+            shipped.payload(_concurrency.limits(self.__ray_actor_class__, options)),
             class_name,
             args,
             kwargs,
@@ -101,6 +101,11 @@ class ActorClass:
 
     def options(self, **options: Any) -> ActorClass:
         """The same class with other options."""
+        if "concurrency_groups" in options:
+            raise ValueError(
+                "Setting 'concurrency_groups' is not supported in '.options()': they belong to "
+                "the class, in @remote(concurrency_groups={...})"
+            )
         merged = {**self._options, **_options.check("actor", options)}
         return ActorClass(self.__ray_actor_class__, merged, self._shipped)
 
@@ -138,16 +143,26 @@ class _ShippedClass:
         self.cls = cls
         self.methods = _methods_of(cls)
         self._session = -1
-        self._payload = b""
+        self._payloads: dict[tuple[int, ...], bytes] = {}
 
-    def payload(self) -> bytes:
+    def payload(self, limits: list[int]) -> bytes:
+        """With how many calls may run at once in each lane, and whether on event loops."""
         from . import _session
 
         if self._session != _session.number:
-            _refuse_async(self.cls)
-            self._payload = dump_definition(self.cls, self.cls, "class", self.cls.__name__)
             self._session = _session.number
-        return self._payload
+            self._payloads.clear()
+        payload = self._payloads.get(tuple(limits))
+        if payload is None:
+            parts = self.cls, limits, _concurrency.is_async(self.cls)
+            payload = dump_definition(parts, self.cls, "class", self.cls.__name__)
+            self._payloads[tuple(limits)] = payload
+        return payload
+
+    def check_groups(self, calling: _concurrency.Calling) -> None:
+        """Refuses methods in groups that the class does not have."""
+        for name, (*_, group) in self.methods.items():
+            calling.lane(group, f"{self.cls.__name__}.{name}")
 
 
 def owner_of_put(owner: object) -> _native.ActorRef:
@@ -165,14 +180,16 @@ class ActorHandle:
         ref: _native.ActorRef,
         class_name: str,
         methods: Methods,
-        max_task_retries: int = 0,
-        recorded: bool = True,
+        max_task_retries: int,
+        recorded: bool,
+        calling: tuple[list[str], str, int | None],  # of `Calling.parts`
     ) -> None:
         self._ray_ref = ref
         self._ray_class_name = class_name
         self._ray_methods = methods
         self._ray_max_task_retries = max_task_retries
         self._ray_recorded = recorded
+        self._ray_calling = _concurrency.Calling(*calling)
 
     def __getattr__(self, name: str) -> ActorMethod:
         methods = self.__dict__.get("_ray_methods", {})
@@ -180,13 +197,23 @@ class ActorHandle:
         if found is None:
             owner = self.__dict__.get("_ray_class_name", "?")
             raise AttributeError(f"The actor {owner!r} has no method {name!r}")
-        num_returns, retries, recorded = found
+        num_returns, retries, recorded, group = found
         if retries is None:
             retries = self._ray_max_task_retries
         if recorded is None:
             recorded = self._ray_recorded
         function = f"{self._ray_class_name}.{name}"
-        made = ActorMethod(self._ray_ref, name, function, None, num_returns, retries, recorded)
+        made = ActorMethod(
+            self._ray_ref,
+            name,
+            function,
+            None,
+            num_returns,
+            retries,
+            recorded,
+            group,
+            self._ray_calling,
+        )
         self.__dict__[name] = made
         return made
 
@@ -217,6 +244,7 @@ class ActorHandle:
             self._ray_methods,
             self._ray_max_task_retries,
             self._ray_recorded,
+            self._ray_calling.parts(),
         )
 
 
@@ -224,8 +252,10 @@ class ActorMethod:
     """One method of one actor."""
 
     __slots__ = (
+        "_calling",
         "_function",
         "_given",
+        "_group",
         "_name",
         "_num_returns",
         "_recorded",
@@ -243,6 +273,8 @@ class ActorMethod:
         num_returns: int,
         max_task_retries: int,
         recorded: bool,
+        group: str | None,
+        calling: _concurrency.Calling,
     ) -> None:
         self._ref = ref
         self._name = name
@@ -251,7 +283,19 @@ class ActorMethod:
         self._num_returns = num_returns
         self._retries = max_task_retries
         self._recorded = recorded
-        self.remote = ref.method(name, function, given, num_returns, max_task_retries, recorded)
+        self._group = group
+        self._calling = calling
+        self.remote = ref.method(
+            name,
+            function,
+            given,
+            num_returns,
+            max_task_retries,
+            recorded,
+            lane=calling.lane(group, function),
+            order=calling.order,
+            max_pending=calling.max_pending,
+        )
 
     def options(self, **options: Any) -> ActorMethod:
         """The same method with other options."""
@@ -265,6 +309,8 @@ class ActorMethod:
             self._num_returns if num_returns is None else num_returns,
             self._retries if retries is None else retries,
             checked.get("enable_task_events", self._recorded),
+            checked.get("concurrency_group") or self._group,
+            self._calling,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -285,6 +331,8 @@ class ActorMethod:
             self._num_returns,
             self._retries,
             self._recorded,
+            self._group,
+            self._calling,
         )
 
 
@@ -313,7 +361,7 @@ def exit_actor() -> NoReturn:
 
 def _methods_of(cls: type) -> Methods:
     """Every method that callers may use, with its number of returns and its own retries, if any."""
-    methods: dict[str, tuple[int, int | None, bool | None]] = {}
+    methods: Methods = {}
     for base in reversed(cls.__mro__):
         if base is object:
             continue
@@ -328,15 +376,6 @@ def _methods_of(cls: type) -> Methods:
                 1 if num_returns is None else num_returns,
                 options.get("max_task_retries"),
                 options.get("enable_task_events"),
+                options.get("concurrency_group"),
             )
     return methods
-
-
-def _refuse_async(cls: type) -> None:
-    for name in _methods_of(cls):
-        function = getattr(getattr(cls, name, None), "__func__", getattr(cls, name, None))
-        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
-        if flags & (_COROUTINE | _ASYNC_GENERATOR):
-            raise ValueError(
-                f"{cls.__name__}.{name} is 'async def': asyncio actors are not supported yet"
-            )

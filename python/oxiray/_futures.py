@@ -1,6 +1,8 @@
-"""Refs as futures: `ref.future()` and `await ref`.
+"""Refs as futures: `await ref`, `ref.as_future()` and `ref.future()`.
 
-One thread, started at the first use, waits for all watched refs of the process.
+Each event loop that awaits refs has a port of the engine's, a descriptor that is readable when
+values are there: many of them wake the loop once, and no thread is in between. For futures without
+a loop one thread, started at the first use, waits for all refs of the process.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+import weakref
 from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any
@@ -18,6 +21,101 @@ _lock = threading.Lock()
 _keys = itertools.count(1)
 _pending: dict[int, tuple[Future[Any], _native.ObjectRef]] = {}
 _watcher: threading.Thread | None = None
+_ports: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Port] = weakref.WeakKeyDictionary()
+
+
+class _Port:
+    """The refs that one event loop awaits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = weakref.ref(loop)
+        self.native = _native.LoopPort()
+        self._futures: dict[int, tuple[asyncio.Future[Any], _native.ObjectRef]] = {}
+        loop.add_reader(self.native.fileno(), self._turn)
+
+    def future_of(self, ref: _native.ObjectRef) -> asyncio.Future[Any]:
+        loop = self._loop()
+        assert loop is not None, "it runs"
+        future: asyncio.Future[Any] = loop.create_future()
+        if _native.is_near(ref):
+            _settle(future, ref)
+            return future
+        key = next(_keys)
+        self._futures[key] = future, ref
+        try:
+            self.native.watch(ref, key)
+        except BaseException:
+            del self._futures[key]
+            raise
+        return future
+
+    def close(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The session that its refs belong to is over."""
+        if not loop.is_closed():
+            loop.remove_reader(self.native.fileno())
+        for future, ref in self._futures.values():
+            if not future.done():
+                future.set_exception(RuntimeError(f"The session ended before {ref!r} was ready"))
+
+    def _turn(self) -> None:
+        for key in self.native.take():
+            future, ref = self._futures.pop(key)
+            if future.done():
+                continue
+            if _native.is_near(ref):
+                _settle(future, ref)
+            else:
+                _bring(future, ref)
+        loop = self._loop()
+        if loop is not None and not self.native.is_current():
+            self.close(loop)
+
+
+def _port_of(loop: asyncio.AbstractEventLoop) -> _Port:
+    port = _ports.get(loop)
+    if port is not None and port.native.is_current():
+        return port
+    if port is not None:
+        port.close(loop)
+    port = _ports[loop] = _Port(loop)
+    return port
+
+
+def _settle(future: asyncio.Future[Any], ref: _native.ObjectRef) -> None:
+    try:
+        future.set_result(_native.get(ref))
+    except StopIteration as error:  # no future takes it
+        wrapped = RuntimeError(f"the task raised StopIteration: {error}")
+        wrapped.__cause__ = error
+        future.set_exception(wrapped)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        future.set_exception(error)
+
+
+def _bring(future: asyncio.Future[Any], ref: _native.ObjectRef) -> None:
+    """The value is at another node: bringing it must not stop the loop."""
+    loop = future.get_loop()
+
+    def bring() -> None:
+        # Whatever is wrong with it, `_settle` hears again.
+        try:
+            _native.get(ref)
+        finally:
+            loop.call_soon_threadsafe(lambda: None if future.done() else _settle(future, ref))
+
+    loop.run_in_executor(None, bring).add_done_callback(lambda done: done.exception())
+
+
+def as_future(ref: _native.ObjectRef) -> asyncio.Future[Any]:
+    """A future of the running event loop that gets the value of `ref`, or its error."""
+    return _port_of(asyncio.get_running_loop()).future_of(ref)
+
+
+def await_of(ref: _native.ObjectRef) -> Generator[Any, None, Any]:
+    """What `__await__` of a ref returns."""
+    return as_future(ref).__await__()
 
 
 def future_of(ref: _native.ObjectRef) -> Future[Any]:
@@ -40,17 +138,13 @@ def future_of(ref: _native.ObjectRef) -> Future[Any]:
     return future
 
 
-def await_of(ref: _native.ObjectRef) -> Generator[Any, None, Any]:
-    """What `__await__` of a ref returns."""
-    return asyncio.wrap_future(future_of(ref)).__await__()
-
-
 def forget() -> None:
     """In a forked child: the thread and what it watches are the parent's."""
     global _lock, _watcher
     _lock = threading.Lock()
     _watcher = None
     _pending.clear()
+    _ports.clear()
 
 
 def _watch() -> None:

@@ -121,6 +121,40 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
+def _optional_flag(name: str, value: Any) -> bool | None:
+    return None if value is None else _flag(name, value)
+
+
+_MOST_GROUPS = 1000
+
+
+def _concurrency_groups(name: str, value: Any) -> dict[str, int]:
+    if value is None or value == []:
+        return {}
+    if not isinstance(value, dict):
+        raise _type_error(name, "a dict of group names to numbers of calls", value)
+    if len(value) > _MOST_GROUPS:
+        raise ValueError(f"The option {name!r} can name {_MOST_GROUPS} groups, not {len(value)}")
+    for group, limit in value.items():
+        if not isinstance(group, str) or not group:
+            raise TypeError(f"The names in {name!r} must be strings, not {group!r}")
+        if isinstance(limit, bool) or not isinstance(limit, int):
+            raise _type_error(f"{name}[{group!r}]", "a whole number", limit)
+        if limit < 1:
+            raise ValueError(
+                f"max_concurrency must be greater than 0 in each of {name!r}: {group!r} has {limit}"
+            )
+    return dict(value)
+
+
+def _max_pending_calls(name: str, value: Any) -> int | None:
+    if value is None or (value == -1 and not isinstance(value, bool)):
+        return None
+    if value == 0 and not isinstance(value, bool):
+        raise ValueError(f"The option {name!r} must be at least 1, or -1 for no limit: 0")
+    return _whole(1)(name, value)  # type: ignore[no-any-return]
+
+
 def _only(*allowed: Any) -> Check:
     """An option of a later version: what changes nothing passes."""
 
@@ -170,14 +204,14 @@ _TABLE: dict[str, dict[tuple[str, ...], Check]] = {
     "_labels": {_BOTH: _only(None, {})},
     "max_restarts": {_ACTOR: _whole(-1, " (-1: without end)")},
     "max_task_retries": {("actor", "method"): _whole(-1, " (-1: without end)")},
-    "max_concurrency": {_ACTOR: _only(None, 1)},
-    "max_pending_calls": {_ACTOR: _only(-1)},
-    "concurrency_groups": {_ACTOR: _only(None, {}, [])},
-    "concurrency_group": {_METHOD: _only(None)},
+    "max_concurrency": {_ACTOR: _whole(1)},
+    "max_pending_calls": {_ACTOR: _max_pending_calls},
+    "concurrency_groups": {_ACTOR: _concurrency_groups},
+    "concurrency_group": {_METHOD: _name},
     "lifetime": {_ACTOR: _one_of(None, "detached", "non_detached")},
     "namespace": {_ACTOR: _name},
     "get_if_exists": {_ACTOR: _flag},
-    "allow_out_of_order_execution": {_ACTOR: _only(None, False)},
+    "allow_out_of_order_execution": {_ACTOR: _optional_flag},
     "enable_tensor_transport": {_ACTOR: _only(None, False)},
     "_generator_backpressure_num_objects": {("task", "method"): _only(None)},
 }

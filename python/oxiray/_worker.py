@@ -22,9 +22,9 @@ def load_function(payload: bytes) -> LoadedFunction:
     return pickle.loads(payload)  # type: ignore[no-any-return]
 
 
-def load_class(payload: bytes) -> tuple[type, list[int]]:
-    """An actor's class, and how many calls may run at once in each lane."""
-    return pickle.loads(payload), [1]
+def load_class(payload: bytes) -> tuple[type, list[int], bool]:
+    """An actor's class, how many calls may run at once in each lane, and whether on event loops."""
+    return pickle.loads(payload)  # type: ignore[no-any-return]
 
 
 def shown_name(actor: object) -> str | None:
@@ -56,6 +56,16 @@ def find_method(instance: object, name: str) -> tuple[Callable[..., Any], bool]:
     if name == "__ray_call__":
         return lambda function, *args, **kwargs: function(instance, *args, **kwargs), False
     return getattr(instance, name), False
+
+
+def refuse_coroutine(result: Any, name: str) -> None:
+    """Raises what is wrong with a value that cannot be returned, if it is a coroutine."""
+    if type(result).__name__ == "coroutine":
+        result.close()
+        raise TypeError(
+            f"{name} returned a coroutine that was never awaited: make it 'async def' and await "
+            "the coroutine in it, or run it with asyncio.run()"
+        )
 
 
 def unpack_returns(result: Any, num_returns: int, name: str) -> list[Any]:

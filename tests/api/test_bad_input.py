@@ -138,12 +138,33 @@ def test_an_unknown_option_lists_the_valid_ones():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"max_concurrency": 2}, {"concurrency_groups": {"io": 2}}, {"max_pending_calls": 5}],
+    ("options", "error", "said"),
+    [
+        ({"max_concurrency": 0}, ValueError, "max_concurrency.*at least 1"),
+        ({"max_concurrency": -3}, ValueError, "max_concurrency.*at least 1"),
+        ({"max_concurrency": 1.5}, TypeError, "max_concurrency.*whole number"),
+        ({"max_concurrency": "2"}, TypeError, "max_concurrency.*whole number"),
+        ({"max_pending_calls": 0}, ValueError, "max_pending_calls.*at least 1"),
+        ({"max_pending_calls": -2}, ValueError, "max_pending_calls"),
+        ({"allow_out_of_order_execution": 1}, TypeError, "allow_out_of_order_execution"),
+        ({"concurrency_groups": {"io": 0}}, ValueError, "max_concurrency must be greater than 0"),
+        ({"concurrency_groups": {"io": "2"}}, TypeError, "io.*whole number"),
+        ({"concurrency_groups": {3: 2}}, TypeError, "strings"),
+        ({"concurrency_groups": "io"}, TypeError, "dict"),
+    ],
+    ids=str,
 )
-def test_what_actors_cannot_do_yet_is_refused_not_ignored(options):
-    with pytest.raises(ValueError, match="not supported yet"):
-        A.options(**options)
+def test_wrong_options_of_concurrency(options, error, said):
+    with pytest.raises(error, match=said):
+        ray.remote(**options)(type("Wrong", (), {}))
+    if "concurrency_groups" not in options:
+        with pytest.raises(error, match=said):
+            A.options(**options)
+
+
+def test_concurrency_groups_belong_to_the_class():
+    with pytest.raises(ValueError, match="not supported in"):
+        A.options(concurrency_groups={"io": 2})
 
 
 @pytest.mark.parametrize("bad", [3, "f", None])

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use oxiray_ids::Origin;
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_worker::{Content, Failure, ObjectKey, Waited};
+use oxiray_worker::{Content, Failure, ObjectKey, Waited, Watcher};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::loops;
 use crate::refs::{self, ObjectRef};
 use crate::session::{self, Session, engine_error};
 use crate::values::{self, Source, Unread, is_type};
@@ -51,6 +52,18 @@ pub(crate) fn wait_for(
         }
         Waited::Stopped(reason) => Err(engine_error(py, 9, &reason, &[])),
     }
+}
+
+/// [`wait_for`], for the user's `what`.
+fn sleep_for(
+    py: Python<'_>,
+    session: &Session,
+    deadline: Option<u64>,
+    what: &str,
+    done: impl FnMut(&mut oxiray_worker::State) -> bool + Send,
+) -> PyResult<bool> {
+    loops::warn_of_sleep(py, what)?;
+    wait_for(py, session, deadline, done)
 }
 
 /// How long to wait for other news of a value whose node has left.
@@ -164,7 +177,7 @@ pub(crate) fn get<'py>(
             }
             content.is_some()
         };
-        if !session.runtime.look(&mut look) && !wait_for(py, session, deadline, look)? {
+        if !session.runtime.look(&mut look) && !sleep_for(py, session, deadline, "get", look)? {
             return Err(timed_out(py, 1));
         }
         let content = content.expect("complete");
@@ -214,7 +227,7 @@ pub(crate) fn get<'py>(
         }
         failed.is_some() || contents.len() == keys.len()
     };
-    if !session.runtime.look(&mut look) && !wait_for(py, session, deadline, look)? {
+    if !session.runtime.look(&mut look) && !sleep_for(py, session, deadline, "get", look)? {
         return Err(timed_out(py, keys.len()));
     }
     if let Some(failure) = failed {
@@ -235,7 +248,7 @@ fn timed_out(py: Python<'_>, count: usize) -> PyErr {
     engine_error(py, GET_TIMEOUT, &message, &[])
 }
 
-fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
+pub(crate) fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
     match session::existing() {
         Some(session) => check_session(py, &session, reference),
         None => Err(refs::not_current(py, reference)),
@@ -330,7 +343,7 @@ pub(crate) fn wait<'py>(
         complete.len() >= wanted
     };
     if !session.runtime.look(&mut look) {
-        wait_for(py, session, deadline, look)?;
+        sleep_for(py, session, deadline, "wait", look)?;
     }
     complete.sort_unstable();
     complete.truncate(wanted);
@@ -343,13 +356,25 @@ pub(crate) fn wait<'py>(
     Ok((ready, rest))
 }
 
+/// Whether `get` has the value at once, without bringing it from another node.
+#[pyfunction]
+pub(crate) fn is_near(reference: &ObjectRef) -> bool {
+    let runtime = &reference.session.runtime;
+    let here = runtime.identity.process.node();
+    match runtime.lock().owner.content(reference.key) {
+        None => false,
+        Some(Content::Stored { origin, .. }) => origin.node == here,
+        Some(Content::Inline(_) | Content::Failed(_)) => true,
+    }
+}
+
 /// Asks for `token` to come out of `next_watched` once the value is there.
 #[pyfunction]
 pub(crate) fn watch(py: Python<'_>, reference: &ObjectRef, token: u64) -> PyResult<()> {
     check_current(py, reference)?;
     let runtime = &reference.session.runtime;
     runtime.lock().owner.add_ref(reference.key);
-    runtime.watch(reference.key, token);
+    runtime.watch(reference.key, Watcher::Thread, token);
     Ok(())
 }
 

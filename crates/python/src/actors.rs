@@ -9,7 +9,7 @@ use oxiray_events::Label;
 use oxiray_ids::{ActorId, FunctionId, ProcessId};
 use oxiray_wire::control::{self, NamedActor, to_node};
 use oxiray_wire::frame::{FailureCode, RefName};
-use oxiray_worker::{ObjectKey, Target, TaskSpec};
+use oxiray_worker::{CallOrder, ObjectKey, Target, TaskSpec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -51,6 +51,8 @@ impl ActorRef {
     }
 
     /// `function` has its class with it; `given` is another name that it was given.
+    #[pyo3(signature = (name, function, given, num_returns, retries, recorded, *, lane, order, max_pending))]
+    #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
     fn method(
         &self,
         name: &str,
@@ -59,10 +61,30 @@ impl ActorRef {
         num_returns: u32,
         retries: i32,
         recorded: bool,
-    ) -> ActorCall {
+        lane: u16,
+        order: &str,
+        max_pending: Option<usize>,
+    ) -> PyResult<ActorCall> {
         let (handle, name, function) = (self.0.clone(), name.into(), Arc::<str>::from(function));
         let given = given.map_or_else(|| function.clone(), Into::into);
-        ActorCall { handle, name, given, function, num_returns, retries, recorded }
+        let order = match order {
+            "all" => CallOrder::All,
+            "lane" => CallOrder::Lane,
+            "free" => CallOrder::Free,
+            other => return Err(PyValueError::new_err(format!("no order of calls: {other}"))),
+        };
+        let target = Target::Method { actor: handle.actor, lane, order };
+        Ok(ActorCall {
+            handle,
+            name,
+            given,
+            function,
+            target,
+            num_returns,
+            retries,
+            recorded,
+            max_pending,
+        })
     }
 
     fn __hash__(&self) -> u64 {
@@ -105,9 +127,30 @@ pub(crate) struct ActorCall {
     /// What people call it: the function, unless it was given another name.
     given: Arc<str>,
     function: Arc<str>,
+    target: Target,
     num_returns: u32,
     retries: i32,
     recorded: bool,
+    /// Calls that may be under way from this process.
+    max_pending: Option<usize>,
+}
+
+impl ActorCall {
+    fn check_pending(&self, py: Python<'_>, limit: usize) -> PyResult<()> {
+        let Handle { session, actor, .. } = &*self.handle;
+        if session.runtime.lock().owner.pending_calls(*actor) < limit {
+            return Ok(());
+        }
+        let message = format!(
+            "{} could not be called: {limit} calls to the actor {actor} are under way from this \
+             process, as many as the actor's option max_pending_calls allows. Wait for some of \
+             them, or raise the limit.",
+            self.function
+        );
+        let exceptions = py.import("oxiray.exceptions")?;
+        let error = exceptions.getattr("PendingCallsLimitExceeded")?.call1((message,))?;
+        Err(PyErr::from_value(error))
+    }
 }
 
 #[pymethods]
@@ -123,6 +166,9 @@ impl ActorCall {
         if !session.is_current() {
             return Err(session::not_current(py, session, &format!("Actor {actor}")));
         }
+        if let Some(limit) = self.max_pending {
+            self.check_pending(py, limit)?;
+        }
         let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
         let runtime = &session.runtime;
         let id = runtime.next_task_id(Some(*actor));
@@ -130,7 +176,7 @@ impl ActorCall {
         runtime.lock().owner.add_ref(*key);
         let spec = TaskSpec {
             id,
-            target: Target::Method { actor: *actor, lane: 0, in_order: true },
+            target: self.target.clone(),
             name: self.name.clone(),
             num_returns: self.num_returns,
             args: std::mem::take(&mut arguments.bytes),

@@ -3,12 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use oxiray_wire::frame::Outcome;
-use oxiray_worker::{Content, ObjectKey, Raised, serve, serve_lane};
+use oxiray_worker::{Call, Content, ObjectKey, Raised, serve, serve_lane};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
+use crate::arguments::Unreadable;
 use crate::language::Here;
+use crate::loops::LaneOfCalls;
+use crate::printed::end_printed;
 use crate::running::HERE;
 use crate::session::{self, Session};
 use crate::values;
@@ -42,7 +45,8 @@ pub(crate) fn run_worker(py: Python<'_>) -> i32 {
     };
     match Worker::new(py, session) {
         Ok(worker) => {
-            serve(&worker.session.runtime.clone(), &mut Here { py, worker: Arc::new(worker) });
+            let runtime = worker.session.runtime.clone();
+            serve(&runtime, &mut Here { py, worker: Arc::new(worker), event_loop: None });
             0
         }
         Err(error) => {
@@ -63,14 +67,27 @@ impl Worker {
         })
     }
 
-    /// Starts a thread that runs calls of a lane.
-    pub(crate) fn start_thread(self: &Arc<Self>, lane: usize) {
+    /// An event loop for the calling thread: `oxiray._event_loop.ActorLoop`.
+    pub(crate) fn new_event_loop(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(py.import("oxiray._event_loop")?.getattr("ActorLoop")?.call0()?.unbind())
+    }
+
+    /// Starts a thread that runs calls of a lane, on an event loop or one after the other.
+    pub(crate) fn start_thread(self: &Arc<Self>, lane: usize, on_loop: bool) {
         let worker = self.clone();
         let body = move || {
             // Attached for as long as it lives: what is local to the thread stays.
-            Python::attach(|py| {
-                let runtime = worker.session.runtime.clone();
-                serve_lane(&runtime, lane, &mut Here { py, worker });
+            Python::attach(|py| match on_loop {
+                true => {
+                    let ran = worker.new_event_loop(py).and_then(|event_loop| {
+                        LaneOfCalls::run(py, &worker, &event_loop, lane).map(drop)
+                    });
+                    ran.unwrap_or_else(|error| error.print(py));
+                }
+                false => {
+                    let runtime = worker.session.runtime.clone();
+                    serve_lane(&runtime, lane, &mut Here { py, worker, event_loop: None });
+                }
             });
         };
         let builder = std::thread::Builder::new().name(format!("lane-{lane}"));
@@ -92,18 +109,53 @@ impl Worker {
         }
     }
 
+    /// Answers a call with what it returned or raised. What it printed goes first.
+    pub(crate) fn finish(
+        &self,
+        py: Python<'_>,
+        call: Call,
+        name: &Arc<str>,
+        retry: &Py<PyAny>,
+        result: Result<Bound<'_, PyAny>, Unreadable>,
+    ) {
+        let is_actor = self.actor.get().is_some();
+        let (giver, count) = (call.giver, call.num_returns);
+        let encoded = result.and_then(|result| Ok(self.encode(result, giver, count, name)?));
+        // What it returns may print as it is pickled.
+        end_printed(py, !is_actor);
+        let Unreadable { error, is_lost } = match encoded {
+            Ok(values) => return call.succeed(name, &values),
+            Err(raised) => raised,
+        };
+        if is_actor && let Some(reason) = self.exit_reason(py, &error) {
+            return call.end_process(reason.into());
+        }
+        let outcome = match () {
+            // Its owner has the argument made again, or says why not.
+            () if is_lost => Outcome::Unread,
+            () if is_retryable(py, retry, &error) => Outcome::Retryable,
+            () => Outcome::Raised,
+        };
+        let raised = self.describe(py, &error, name);
+        call.fail(name, Raised { outcome, ..raised });
+    }
+
     /// Serialises the `count` values that a call returned: whoever submitted it owns them.
-    pub(crate) fn encode(
+    fn encode(
         &self,
         result: Bound<'_, PyAny>,
         owner: oxiray_ids::ProcessId,
         count: u32,
         name: &str,
     ) -> PyResult<Vec<(Content, Vec<ObjectKey>)>> {
-        if count == 1 {
-            return Ok(vec![values::encode(&self.session, &result, owner)?]);
-        }
         let hooks = self.hooks.bind(result.py());
+        if count == 1 {
+            let encoded = values::encode(&self.session, &result, owner);
+            if encoded.is_err() {
+                hooks.call_method1("refuse_coroutine", (&result, name))?;
+            }
+            return Ok(vec![encoded?]);
+        }
         let parts = hooks.call_method1("unpack_returns", (result, count, name))?;
         let mut values = Vec::with_capacity(count as usize);
         for part in parts.try_iter()? {
@@ -152,7 +204,7 @@ impl Worker {
 }
 
 /// Whether `retry`, which is a truth or exception types, says to try again after `error`.
-pub(crate) fn is_retryable(py: Python<'_>, retry: &Py<PyAny>, error: &PyErr) -> bool {
+fn is_retryable(py: Python<'_>, retry: &Py<PyAny>, error: &PyErr) -> bool {
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
         return false;
     }

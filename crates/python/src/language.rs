@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use oxiray_ids::ActorId;
 use oxiray_wire::control::StartActor;
-use oxiray_wire::frame::{Outcome, Task};
+use oxiray_wire::frame::Task;
 use oxiray_worker::{Call, Failure, Language, Loaded, Raised, Serving};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::arguments::{self, Unreadable};
-use crate::execute::{Actor, Worker, is_retryable};
+use crate::execute::{Actor, Worker};
+use crate::loops::{LaneOfCalls, Reply};
 use crate::printed::{end_output, end_printed, unhandled_text};
 use crate::running::{self, HERE, RunningCall};
 
@@ -21,6 +22,8 @@ const TERMINATE: &str = "__ray_terminate__";
 pub(crate) struct Here<'py> {
     pub(crate) py: Python<'py>,
     pub(crate) worker: Arc<Worker>,
+    /// The `oxiray._event_loop.ActorLoop` that runs calls in this thread, if there is one.
+    pub(crate) event_loop: Option<Py<PyAny>>,
 }
 
 /// What can be called.
@@ -58,6 +61,36 @@ impl<'py> Here<'py> {
             oxiray_sys::process::exit_now(0);
         }
         Ok(result?)
+    }
+
+    /// Begins a call on the event loop of this thread.
+    fn begin(
+        &self,
+        event_loop: &Py<PyAny>,
+        function: &Py<PyAny>,
+        retry: &Py<PyAny>,
+        running: RunningCall,
+        call: Call,
+    ) {
+        let (py, name) = (self.py, running.name.clone());
+        let read = {
+            let task = call.task();
+            let read = arguments::read(py, &self.worker.session, &task);
+            if read.is_ok() && !task.values.is_empty() {
+                call.note_call();
+            }
+            read
+        };
+        let (args, kwargs) = match read {
+            Ok(arguments) => arguments,
+            Err(error) => return self.worker.finish(py, call, &name, retry, Err(error)),
+        };
+        let reply = Reply::new(self.worker.clone(), name, retry.clone_ref(py), call);
+        let begun = event_loop.call_method1(py, "begin", (reply, running, function, args, kwargs));
+        if let Err(error) = begun {
+            // The reply that was dropped says to the caller that nothing came of it.
+            error.print(py);
+        }
     }
 }
 
@@ -104,36 +137,19 @@ impl Language for Here<'_> {
             return call.end_process("it was asked to end by __ray_terminate__".into());
         };
         let (py, worker) = (self.py, self.worker.clone());
-        let is_actor = worker.actor.get().is_some();
-        let (giver, count) = (call.giver, call.num_returns);
         let running = RunningCall { task: call.id, function: own.clone(), name: name.clone() };
+        if let Some(event_loop) = &self.event_loop {
+            return self.begin(event_loop, function, retry, running, call);
+        }
         let result = running::enter(py, running).map_err(Unreadable::from).and_then(|()| {
             let task = call.task();
             // An actor keeps the devices that it was created with.
-            if !is_actor {
+            if worker.actor.get().is_none() {
                 worker.set_devices(py, &task.devices);
             }
-            let result = self.invoke(&call, &task, function)?;
-            Ok(worker.encode(result, giver, count, name)?)
+            self.invoke(&call, &task, function)
         });
-        // What it returns may print as it is pickled.
-        end_printed(py, !is_actor);
-        match result {
-            Ok(values) => call.succeed(name, &values),
-            Err(Unreadable { error, is_lost }) => {
-                if is_actor && let Some(reason) = worker.exit_reason(py, &error) {
-                    return call.end_process(reason.into());
-                }
-                let outcome = match () {
-                    // Its owner has the argument made again, or says why not.
-                    () if is_lost => Outcome::Unread,
-                    () if is_retryable(py, retry, &error) => Outcome::Retryable,
-                    () => Outcome::Raised,
-                };
-                let raised = worker.describe(py, &error, name);
-                call.fail(name, Raised { outcome, ..raised });
-            }
-        }
+        worker.finish(py, call, name, retry, result);
     }
 
     fn construct(
@@ -160,7 +176,13 @@ impl Language for Here<'_> {
         let hooks = worker.hooks.bind(py);
         let built = hooks
             .call_method1("load_class", (payload,))
-            .and_then(|loaded| loaded.extract::<(Py<PyAny>, Vec<u32>)>())
+            .and_then(|loaded| loaded.extract::<(Py<PyAny>, Vec<u32>, bool)>())
+            .and_then(|(class, limits, is_async)| {
+                if is_async {
+                    self.event_loop = Some(worker.new_event_loop(py)?);
+                }
+                Ok((class, limits))
+            })
             .map_err(Unreadable::from)
             .and_then(|(class, limits)| {
                 call.note_call();
@@ -179,11 +201,14 @@ impl Language for Here<'_> {
             Ok((instance, limits)) => {
                 let _ = worker.actor.set(Actor { instance: instance.unbind(), class_name });
                 call.succeed(&name, &[]);
-                if limits.len() == 1 && limits[0] == 1 {
+                if self.event_loop.is_none() && limits == [1] {
                     return Ok(Serving::InTurn);
                 }
                 running::run_several();
-                Ok(Serving::Threads(limits))
+                match self.event_loop {
+                    Some(_) => Ok(Serving::Loops(limits)),
+                    None => Ok(Serving::Threads(limits)),
+                }
             }
             Err(Unreadable { error, .. }) => {
                 if let Some(reason) = worker.exit_reason(py, &error) {
@@ -204,7 +229,17 @@ impl Language for Here<'_> {
     }
 
     fn start_thread(&mut self, lane: usize) {
-        self.worker.start_thread(lane);
+        self.worker.start_thread(lane, self.event_loop.is_some());
+    }
+
+    fn run_loop(&mut self) -> String {
+        let Some(event_loop) = &self.event_loop else {
+            return "it has no event loop".into();
+        };
+        LaneOfCalls::run(self.py, &self.worker, event_loop, 0).unwrap_or_else(|error| {
+            error.print(self.py);
+            format!("its event loop failed: {error}")
+        })
     }
 
     fn join_job(&mut self, places: Vec<String>) {

@@ -12,6 +12,7 @@
 //! - [`call_site`]: where references were created
 //! - [`execute`]: a worker: its main loop, and what its threads share
 //! - [`language`]: Python, as the engine speaks it: loading, calling, answering
+//! - [`loops`]: event loops: how asyncio begins calls, answers them, and hears of values
 //! - [`arguments`]: the arguments of a call that came in
 //! - [`running`]: the call that the caller is in
 //! - [`inspect`]: questions about the cluster and this process
@@ -29,6 +30,7 @@ mod execute;
 mod folder;
 mod inspect;
 mod language;
+mod loops;
 mod objects;
 mod printed;
 mod refs;
@@ -50,12 +52,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffers::PrivateView>()?;
     module.add_class::<state::Observer>()?;
     module.add_class::<running::RunningCall>()?;
+    module.add_class::<loops::LoopPort>()?;
+    module.add_class::<loops::LaneOfCalls>()?;
+    module.add_class::<loops::Reply>()?;
     let functions = [
         wrap_pyfunction!(access::get, module)?,
         wrap_pyfunction!(objects::put, module)?,
         wrap_pyfunction!(objects::free, module)?,
         wrap_pyfunction!(objects::locations, module)?,
         wrap_pyfunction!(access::wait, module)?,
+        wrap_pyfunction!(access::is_near, module)?,
         wrap_pyfunction!(access::watch, module)?,
         wrap_pyfunction!(access::next_watched, module)?,
         wrap_pyfunction!(actors::create_actor, module)?,

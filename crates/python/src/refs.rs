@@ -104,6 +104,10 @@ impl ObjectRef {
         slf.py().import("oxiray._futures")?.call_method1("future_of", (slf,))
     }
 
+    fn as_future<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("oxiray._futures")?.call_method1("as_future", (slf,))
+    }
+
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("oxiray._futures")?.call_method1("await_of", (slf,))
     }

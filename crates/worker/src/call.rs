@@ -172,7 +172,7 @@ impl Call {
         let state = &mut *self.runtime.lock();
         state.end_running(self.running);
         state.executor.leave(reason);
-        self.runtime.call_main();
+        self.runtime.call_main(state);
     }
 
     fn end(
@@ -208,7 +208,7 @@ impl Call {
             state.io.wake_peers();
         }
         if state.executor.may_end() {
-            runtime.call_main();
+            runtime.call_main(state);
         }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
         (false, false) => last_words,
         (false, true) => "the node service (oxirayd) has ended unexpectedly".to_owned(),
     };
-    runtime.lock().stopped = Some(reason);
+    runtime.lock().stop(reason);
     runtime.logs.close();
     runtime.replies.close();
     runtime.bell().ring();
@@ -100,8 +100,9 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
         Body::Trim(_) => {
             // Whoever asks waits for memory: not at every such word, but now and then.
             if runtime.store.trim() {
-                runtime.lock().executor.memory_is_short = true;
-                runtime.bell().ring();
+                let state = &mut *runtime.lock();
+                state.executor.memory_is_short = true;
+                runtime.call_main(state);
             }
             return;
         }

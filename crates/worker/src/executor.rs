@@ -4,6 +4,7 @@
 //! thread runs them is the server's choice ([`crate::serve`]): the main thread one after the other,
 //! a lane's threads, or a loop of the language's own.
 
+use std::io;
 use std::sync::Arc;
 
 use oxiray_ids::{FunctionId, ProcessId, TaskId};
@@ -16,6 +17,7 @@ use crate::call::Call;
 pub(crate) use crate::lane::Queued;
 use crate::lane::{Lane, Stir};
 use crate::lend::Lending;
+use crate::port::Descriptor;
 use crate::runtime::{Runtime, State, Waited};
 
 /// What the main thread of a worker is to do next.
@@ -43,6 +45,8 @@ pub(crate) enum Runner {
     Main,
     /// Threads of each lane.
     Threads,
+    /// An event loop of each lane, the first in the main thread: it begins calls, and goes on.
+    Loops,
 }
 
 /// Names a call that runs here.
@@ -129,7 +133,8 @@ impl Executor {
 
     /// Threads that are in the middle of a call.
     pub(crate) fn busy_threads(&self) -> u32 {
-        self.running.len() as u32
+        let running = self.running.len() as u32;
+        if self.runner == Runner::Loops { running.min(1) } else { running }
     }
 
     /// Whose calls are or were here, as far as that is known.
@@ -168,11 +173,29 @@ impl Executor {
 
     /// Whether a call that ends may be what the main thread waits for to end the process.
     pub(crate) fn may_end(&self) -> bool {
-        self.is_concurrent() && (self.exit || self.unreferenced)
+        self.is_concurrent() && (self.exit || self.unreferenced || self.leaving.is_some())
+    }
+
+    /// Rings for the loops that have something to do.
+    pub(crate) fn call_loops(&mut self) {
+        if self.runner != Runner::Loops {
+            return;
+        }
+        let calls_main = self.may_end() || self.memory_is_short;
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.is_startable() || (at == 0 && calls_main) {
+                lane.ring();
+            }
+        }
     }
 }
 
 impl State {
+    /// Whether an event loop waits for what comes in.
+    pub(crate) fn has_loops(&self) -> bool {
+        self.executor.runner == Runner::Loops || !self.ports.is_empty()
+    }
+
     pub(crate) fn begin_running(
         &mut self,
         giver: ProcessId,
@@ -193,6 +216,7 @@ impl State {
         let Running { giver, lane, .. } = self.executor.running.remove(key.0 as usize);
         self.executor.lanes[usize::from(lane)].end();
         self.executor.answered = Some(giver);
+        self.executor.call_loops();
         if !self.executor.lending.is_quiet() {
             self.lend_or_take_back();
         }
@@ -210,15 +234,35 @@ impl Runtime {
     }
 
     /// Calls run in lanes with these limits from now on; of an actor, before it takes any.
-    pub(crate) fn open_lanes(&self, runner: Runner, limits: &[u32]) {
+    pub(crate) fn open_lanes(&self, runner: Runner, limits: &[u32]) -> io::Result<()> {
+        let mut lanes: Vec<Lane> = limits.iter().map(|limit| Lane::new(*limit)).collect();
+        if runner == Runner::Loops {
+            lanes.iter_mut().try_for_each(Lane::open_door)?;
+        }
         let state = &mut *self.lock();
-        state.executor.runner = runner;
-        state.executor.lanes = limits.iter().map(|limit| Lane::new(*limit)).collect();
+        (state.executor.runner, state.executor.lanes) = (runner, lanes);
+        Ok(())
     }
 
-    /// Wakes the main thread.
-    pub(crate) fn call_main(&self) {
+    /// Wakes the main thread, which sleeps on the bell or in its loop.
+    pub(crate) fn call_main(&self, state: &mut State) {
+        state.executor.call_loops();
         self.bell().ring();
+    }
+
+    /// What the loop of a lane sleeps on.
+    pub(crate) fn lane_descriptor(&self, lane: usize) -> Option<Descriptor> {
+        self.lock().executor.lanes.get(lane)?.descriptor()
+    }
+
+    /// The loop of a lane looks for work now.
+    pub(crate) fn answer_door(&self, lane: usize) {
+        self.lock().executor.lanes[lane].answer();
+    }
+
+    /// Owners hear now of what was answered.
+    pub fn tell_answers(&self) {
+        self.lock().io.wake_peers();
     }
 
     /// Work for the main thread, if there is some now.
@@ -332,7 +376,9 @@ fn stir(state: &mut State, lane: usize) -> bool {
 
 /// Begins the next call of a lane that was not taken back by its owner.
 fn begin_next(runtime: &Arc<Runtime>, state: &mut State, lane: usize) -> Option<Call> {
-    while let Some(queued) = state.executor.lanes[lane].pop() {
+    while state.executor.leaving.is_none()
+        && let Some(queued) = state.executor.lanes[lane].pop()
+    {
         if state.io.take(queued.peer, queued.number)
             && let Some(call) = Call::begin(runtime, state, queued, 0)
         {
@@ -347,10 +393,10 @@ fn next_call(runtime: &Arc<Runtime>, state: &mut State) -> Option<Work> {
         return None;
     }
     let lanes = 0..state.executor.lanes.len();
-    if state.executor.runner == Runner::Threads {
-        return lanes.into_iter().find(|lane| stir(state, *lane)).map(Work::Grow);
+    match state.executor.runner {
+        Runner::Threads => lanes.into_iter().find(|lane| stir(state, *lane)).map(Work::Grow),
+        Runner::Main | Runner::Loops => begin_next(runtime, state, 0).map(Work::Call),
     }
-    lanes.into_iter().find_map(|lane| begin_next(runtime, state, lane)).map(Work::Call)
 }
 
 fn next_work(runtime: &Arc<Runtime>, state: &mut State) -> Option<Work> {
@@ -365,7 +411,8 @@ fn next_work(runtime: &Arc<Runtime>, state: &mut State) -> Option<Work> {
         return Some(Work::Tell(failure));
     }
     if let Some(reason) = &state.executor.leaving {
-        return Some(Work::Exit(reason.clone()));
+        // What runs may end; what waits never begins.
+        return state.executor.running.is_empty().then(|| Work::Exit(reason.clone()));
     }
     if let Some(reason) = &state.executor.retired {
         let needed = state.owner.counts() != (0, 0) || !state.owner.owes_nothing();

@@ -8,10 +8,13 @@
 //!   threads that run them take the next ones too, and the others are left asleep.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use oxiray_ids::ProcessId;
 use parking_lot::Condvar;
+
+use crate::port::{Descriptor, Doorbell};
 
 /// A call that has not begun.
 pub(crate) struct Queued {
@@ -32,6 +35,8 @@ pub(crate) struct Lane {
     /// A thread was woken or started, and has not looked yet (L-2).
     is_searched: bool,
     pub(crate) awakened: Arc<Condvar>,
+    /// Of the loop that begins its calls, if there is one.
+    doorbell: Option<Doorbell>,
 }
 
 /// What is to be done so that a call of a lane begins.
@@ -54,7 +59,26 @@ impl Lane {
             asleep: 0,
             is_searched: false,
             awakened: Arc::new(Condvar::new()),
+            doorbell: None,
         }
+    }
+
+    /// A loop begins its calls.
+    pub(crate) fn open_door(&mut self) -> io::Result<()> {
+        self.doorbell = Some(Doorbell::new()?);
+        Ok(())
+    }
+
+    pub(crate) fn ring(&mut self) {
+        self.doorbell.as_mut().into_iter().for_each(Doorbell::ring);
+    }
+
+    pub(crate) fn answer(&mut self) {
+        self.doorbell.as_mut().into_iter().for_each(Doorbell::answer);
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<Descriptor> {
+        self.doorbell.as_ref().map(Doorbell::descriptor)
     }
 
     pub(crate) fn push(&mut self, queued: Queued) {

@@ -31,6 +31,9 @@ pub enum Serving {
     /// In threads: as many at once as each lane's limit says. The first lane is for calls that
     /// name none.
     Threads(Vec<u32>),
+    /// On event loops of the language's own, one for each lane: each begins calls and goes on, as
+    /// many at once as the lane's limit says.
+    Loops(Vec<u32>),
 }
 
 /// A language, as one thread of a worker speaks it.
@@ -63,8 +66,12 @@ pub trait Language {
     /// The error that others get of an actor that could not be made for this reason.
     fn creation_error(&mut self, class_name: &str, reason: &str) -> Vec<u8>;
 
-    /// Starts one more thread that calls [`crate::serve_lane`].
+    /// Starts one more thread for a lane, which calls [`crate::serve_lane`]; or, of an actor whose
+    /// calls run on loops, runs the loop of that lane.
     fn start_thread(&mut self, lane: usize);
+
+    /// Runs the loop of the first lane until the process is to exit; why.
+    fn run_loop(&mut self) -> String;
 
     /// Works for a job from now on: its modules are found in these places.
     fn join_job(&mut self, places: Vec<String>);

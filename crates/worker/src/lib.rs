@@ -14,6 +14,7 @@
 //! - [`language`]: the seam to the language whose functions are called
 //! - [`serve`](mod@serve): the loops that take calls and hand them to the language
 //! - `constructor`: constructors of actors
+//! - [`port`]: how an event loop of the language hears that something is there for it
 //! - `report`: what this process holds, told to whoever asks
 //! - [`store`], `copy`: the shared-memory store, as this process sees it
 
@@ -29,6 +30,7 @@ pub mod language;
 mod lend;
 pub mod logs;
 mod near;
+pub mod port;
 pub mod pump;
 pub mod questions;
 mod report;
@@ -43,10 +45,11 @@ pub use connect::{
 pub use executor::Work;
 pub use language::{Language, Loaded, Serving};
 pub use logs::{LogItem, NextLog};
+pub use port::{Descriptor, PortKey, Watcher};
 pub use questions::{NoRoom, Unseen};
 pub use runtime::{Identity, Runtime, State, Waited};
-pub use serve::{serve, serve_lane};
+pub use serve::{LoopServer, serve, serve_lane};
 pub use store::{Look, Room};
 
 pub use oxiray_owner::actor::handle_object;
-pub use oxiray_owner::{Content, Failure, ObjectKey, SmallBytes, Target, TaskSpec};
+pub use oxiray_owner::{CallOrder, Content, Failure, ObjectKey, SmallBytes, Target, TaskSpec};

@@ -1,7 +1,7 @@
 //! The thread that reads frames while nobody else does.
 //!
 //! It is in one of three beds:
-//! - *nap*: user threads are active and read for themselves. It wakes every
+//! - *nap*: user threads are active and read for themselves, and none of them is an event loop. It wakes every
 //!   millisecond to ring bells that a burst left unrung, and to let time pass.
 //! - *deep*: a user thread waits and so reads everything. It sleeps until that
 //!   one leaves, or until the owner has something to do with time.
@@ -61,21 +61,21 @@ pub(crate) fn run(runtime: &Arc<Runtime>) {
         if runtime.leaving.load(Ordering::SeqCst) {
             return;
         }
-        let next = {
+        let (next, has_loops) = {
             let state = &mut *runtime.lock();
             runtime.drain(state, 0);
             state.set_now(monotonic_ns());
             let next = state.owner.on_tick(&mut state.io);
             state.collect_watched();
             state.io.wake_peers();
-            next
+            (next, state.has_loops())
         };
         let until_next =
             next.map(|at| Duration::from_nanos(at.saturating_sub(monotonic_ns()).max(100_000)));
         let activity = runtime.activity.load(Ordering::Relaxed);
         let bed = &runtime.pump.0;
-        if activity != seen {
-            seen = activity;
+        // A loop does not read for itself, however active it is.
+        if std::mem::replace(&mut seen, activity) != activity && !has_loops {
             bed.store(NAPPING, Ordering::SeqCst);
             std::thread::sleep(NAP);
         } else if runtime.waiters.load(Ordering::SeqCst) > 0 {

@@ -20,6 +20,7 @@ use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, JobConfig, Shape, to_node};
 use oxiray_wire::frame::{Frame, RefName, task_place};
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::executor::Executor;
@@ -27,6 +28,7 @@ use crate::io::{Inbox, Io};
 use crate::lend::Lend;
 use crate::logs::Logs;
 use crate::near::{Near, Turns};
+use crate::port::{Port, Watcher};
 use crate::pump::PumpBed;
 use crate::questions::Replies;
 use crate::store::Store;
@@ -91,9 +93,10 @@ pub struct State {
     /// Functions that we asked for and that came.
     pub(crate) arrived: HashMap<FunctionId, Arc<[u8]>, RandomState>,
     shapes: HashMap<Shape, u32, RandomState>,
-    /// Keys that somebody asked to hear of, by object.
-    watching: HashMap<ObjectKey, Vec<u64>, RandomState>,
-    fired: Vec<u64>,
+    /// Who asked to hear of an object, and by which token.
+    pub(crate) watching: HashMap<ObjectKey, Vec<(Watcher, u64)>, RandomState>,
+    pub(crate) fired: Vec<u64>,
+    pub(crate) ports: Slab<Port>,
     inbox: Inbox,
     turns: Turns,
     last_wake: u64,
@@ -238,12 +241,15 @@ impl State {
         }
     }
 
-    /// Moves completions that somebody watches to where they are picked up.
+    /// Moves completions and calls to where those who wait for them look.
     pub(crate) fn collect_watched(&mut self) {
         for key in std::mem::take(&mut self.io.ready) {
-            self.fired.extend(self.watching.remove(&key).unwrap_or_default());
+            for (watcher, token) in self.watching.remove(&key).unwrap_or_default() {
+                self.tell_watcher(watcher, token);
+            }
             self.owner.drop_ref(key, &mut self.io);
         }
+        self.executor.call_loops();
     }
 }
 
@@ -270,6 +276,7 @@ impl Runtime {
                 shapes: HashMap::default(),
                 watching: HashMap::default(),
                 fired: Vec::new(),
+                ports: Slab::new(),
                 inbox: Inbox::default(),
                 turns: Turns::default(),
                 last_wake: 0,
@@ -491,25 +498,6 @@ impl Runtime {
         if state.io.outgoing() > before {
             state.io.wake_peers();
         }
-    }
-
-    /// Asks for `token` to come out of [`Self::next_fired`] once the object is
-    /// complete. Takes over one count of it.
-    pub fn watch(&self, key: ObjectKey, token: u64) {
-        let state = &mut *self.lock();
-        if state.watching.contains_key(&key) || state.owner.watch(key, &mut state.io) {
-            let tokens = state.watching.entry(key).or_default();
-            if !tokens.is_empty() {
-                // One count stays for all who watch.
-                state.owner.drop_ref(key, &mut state.io);
-            }
-            tokens.push(token);
-        } else {
-            state.fired.push(token);
-            state.owner.drop_ref(key, &mut state.io);
-        }
-        state.io.wake_peers();
-        self.bell.ring();
     }
 
     /// Sleeps until watched objects are complete: their tokens.

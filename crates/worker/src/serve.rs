@@ -18,6 +18,7 @@ use crate::call::{Call, Raised};
 use crate::executor::{Runner, Work};
 use crate::language::{Language, Loaded, Serving};
 use crate::lend;
+use crate::port::Descriptor;
 use crate::runtime::Runtime;
 
 /// Idle time after which a fresh worker imports what the driver has imported.
@@ -26,54 +27,89 @@ const PRELOAD_AFTER: Duration = Duration::from_millis(30);
 /// Runs in the main thread of a worker until it is to exit.
 pub fn serve(runtime: &Arc<Runtime>, language: &mut impl Language) {
     lend::runs_calls_here();
-    let mut server = Server::new(runtime.clone(), language);
+    let mut server = Server::new(runtime.clone());
     let mut preload = runtime.identity.preload.clone();
-    loop {
+    let reason = loop {
         let work = runtime.take_work().map_or_else(
             || {
                 let soon = || monotonic_ns() + PRELOAD_AFTER.as_nanos() as u64;
                 let deadline = (!preload.is_empty()).then(soon);
-                server.language.asleep(|| runtime.next_work(deadline))
+                language.asleep(|| runtime.next_work(deadline))
             },
             Ok,
         );
         let Ok(work) = work else {
             // Only to save time later: whoever needs it sees the error.
-            std::mem::take(&mut preload).iter().for_each(|module| server.language.preload(module));
+            std::mem::take(&mut preload).iter().for_each(|module| language.preload(module));
             continue;
         };
-        if let Some(reason) = server.work(work) {
-            server.language.end();
-            return runtime.announce_exit(&reason);
+        if let Some(reason) = server.work(language, work) {
+            break reason;
         }
-    }
+    };
+    language.end();
+    runtime.announce_exit(&reason);
 }
 
 /// Runs in a thread of a lane, as long as the process.
 pub fn serve_lane(runtime: &Arc<Runtime>, lane: usize, language: &mut impl Language) {
     lend::runs_calls_here();
-    let mut server = Server::new(runtime.clone(), language);
+    let mut server = Server::new(runtime.clone());
     let mut was_stirred = true;
     loop {
         let (call, grows) = runtime.take_call(lane, was_stirred);
         was_stirred = false;
         if grows {
-            server.language.start_thread(lane);
+            language.start_thread(lane);
         }
         match call {
-            Some(call) => server.call(call),
-            None => was_stirred = server.language.asleep(|| runtime.sleep_in_lane(lane)),
+            Some(call) => server.call(language, call),
+            None => was_stirred = language.asleep(|| runtime.sleep_in_lane(lane)),
+        }
+    }
+}
+
+/// Begins the calls of a lane for a loop of the language, in the loop's thread.
+pub struct LoopServer<F> {
+    server: Server<F>,
+    lane: usize,
+}
+
+impl<F> LoopServer<F> {
+    /// For the calling thread.
+    pub fn new(runtime: &Arc<Runtime>, lane: usize) -> Self {
+        lend::runs_calls_here();
+        Self { server: Server::new(runtime.clone()), lane }
+    }
+
+    /// Readable while there is something to do.
+    pub fn descriptor(&self) -> Option<Descriptor> {
+        self.server.runtime.lane_descriptor(self.lane)
+    }
+
+    /// Does all that there is to do now; why the process is to exit, if it is.
+    pub fn turn(&mut self, language: &mut impl Language<Function = F>) -> Option<String> {
+        let runtime = self.server.runtime.clone();
+        runtime.answer_door(self.lane);
+        loop {
+            let work = match self.lane {
+                0 => runtime.take_work(),
+                lane => runtime.take_call(lane, false).0.map(Work::Call),
+            };
+            let reason = self.server.work(language, work?);
+            if reason.is_some() {
+                return reason;
+            }
         }
     }
 }
 
 /// What a thread that serves knows.
-struct Server<'a, L: Language> {
+struct Server<F> {
     runtime: Arc<Runtime>,
-    language: &'a mut L,
-    functions: HashMap<FunctionId, Known<L::Function>, RandomState>,
+    functions: HashMap<FunctionId, Known<F>, RandomState>,
     /// By name.
-    methods: HashMap<String, Loaded<L::Function>, RandomState>,
+    methods: HashMap<String, Loaded<F>, RandomState>,
 }
 
 struct Known<F> {
@@ -81,30 +117,34 @@ struct Known<F> {
     calls: u64,
 }
 
-impl<'a, L: Language> Server<'a, L> {
-    fn new(runtime: Arc<Runtime>, language: &'a mut L) -> Self {
-        Self { runtime, language, functions: HashMap::default(), methods: HashMap::default() }
+impl<F> Server<F> {
+    fn new(runtime: Arc<Runtime>) -> Self {
+        Self { runtime, functions: HashMap::default(), methods: HashMap::default() }
     }
 
     /// Does what is to be done; why the process is to exit, if it is.
-    fn work(&mut self, work: Work) -> Option<String> {
+    fn work(&mut self, language: &mut impl Language<Function = F>, work: Work) -> Option<String> {
         match work {
-            Work::Call(call) => self.call(call),
-            Work::StartActor(start) => return self.construct(&start).err(),
-            Work::JoinJob(config) => self.language.join_job(config.sys_path),
-            Work::Grow(lane) => self.language.start_thread(lane),
-            Work::Tell(failure) => self.language.tell(&failure),
-            Work::Collect => self.language.collect(),
+            Work::Call(call) => self.call(language, call),
+            Work::StartActor(start) => match self.construct(language, &start) {
+                Ok(Serving::Loops(_)) => return Some(language.run_loop()),
+                Ok(_) => {}
+                Err(reason) => return Some(reason),
+            },
+            Work::JoinJob(config) => language.join_job(config.sys_path),
+            Work::Grow(lane) => language.start_thread(lane),
+            Work::Tell(failure) => language.tell(&failure),
+            Work::Collect => language.collect(),
             Work::Exit(reason) => return Some(reason),
         }
         None
     }
 
-    fn call(&mut self, call: Call) {
+    fn call(&mut self, language: &mut impl Language<Function = F>, call: Call) {
         let function = call.function;
         if !function.is_nil() {
-            return match self.load(&call, function) {
-                Ok(()) => self.call_function(function, call),
+            return match self.load(language, &call, function) {
+                Ok(()) => self.call_function(language, function, call),
                 Err(raised) => {
                     let name = call.name().into();
                     call.fail(&name, raised)
@@ -113,7 +153,7 @@ impl<'a, L: Language> Server<'a, L> {
         }
         let name = call.name();
         if !self.methods.contains_key(name) {
-            match self.language.method(name) {
+            match language.method(name) {
                 Ok(method) => _ = self.methods.insert(name.to_owned(), method),
                 Err(raised) => {
                     let name = name.into();
@@ -122,27 +162,42 @@ impl<'a, L: Language> Server<'a, L> {
             }
         }
         let Loaded { function, name, .. } = &self.methods[name];
-        self.language.call(function, name, call);
+        language.call(function, name, call);
     }
 
-    fn load(&mut self, call: &Call, id: FunctionId) -> Result<(), Raised> {
+    fn load(
+        &mut self,
+        language: &mut impl Language<Function = F>,
+        call: &Call,
+        id: FunctionId,
+    ) -> Result<(), Raised> {
         if self.functions.contains_key(&id) {
             return Ok(());
         }
-        let payload = self.fetch(call, id)?;
-        let loaded = self.language.load(&payload, call.name())?;
+        let payload = self.fetch(language, call, id)?;
+        let loaded = language.load(&payload, call.name())?;
         self.functions.insert(id, Known { loaded, calls: 0 });
         call.note_call();
         Ok(())
     }
 
-    fn fetch(&mut self, call: &Call, id: FunctionId) -> Result<Arc<[u8]>, Raised> {
+    fn fetch(
+        &self,
+        language: &mut impl Language<Function = F>,
+        call: &Call,
+        id: FunctionId,
+    ) -> Result<Arc<[u8]>, Raised> {
         let (runtime, giver) = (&self.runtime, call.giver);
-        let fetched = self.language.asleep(|| runtime.fetch_function(giver, id));
+        let fetched = language.asleep(|| runtime.fetch_function(giver, id));
         fetched.map_err(Raised::without_exception)
     }
 
-    fn call_function(&mut self, id: FunctionId, call: Call) {
+    fn call_function(
+        &mut self,
+        language: &mut impl Language<Function = F>,
+        id: FunctionId,
+        call: Call,
+    ) {
         let Some(Known { loaded, calls }) = self.functions.get_mut(&id) else {
             unreachable!("just loaded")
         };
@@ -152,19 +207,23 @@ impl<'a, L: Language> Server<'a, L> {
             true => loaded.name.clone(),
             false => given.into(),
         };
-        self.language.call(&loaded.function, &name, call);
+        language.call(&loaded.function, &name, call);
         if loaded.max_calls > 0 && *calls >= loaded.max_calls {
             self.runtime.retire(format!("it ran {} {calls} times (max_calls)", loaded.name));
         }
     }
 
-    /// Becomes an actor; else why not.
-    fn construct(&mut self, start: &StartActor) -> Result<(), String> {
+    /// Becomes an actor: how its calls are served; else why not.
+    fn construct(
+        &mut self,
+        language: &mut impl Language<Function = F>,
+        start: &StartActor,
+    ) -> Result<Serving, String> {
         let Some(actor) = ActorId::from_slice(&start.actor) else {
             return Err("it was told to become an actor without an id".into());
         };
         let runtime = self.runtime.clone();
-        let begun = self.language.asleep(|| runtime.begin_constructor(actor, start));
+        let begun = language.asleep(|| runtime.begin_constructor(actor, start));
         let Some(call) = begun else {
             if !start.kept {
                 return Err("the constructor's arguments are damaged".into());
@@ -172,24 +231,27 @@ impl<'a, L: Language> Server<'a, L> {
             // Else it would be tried for ever.
             let text = "the process that made this actor is gone, and its class and \
                         arguments were too large to be kept (100 KB)";
-            runtime.actor_created(actor, self.language.creation_error(&start.class_name, text));
+            runtime.actor_created(actor, language.creation_error(&start.class_name, text));
             return Err(text.into());
         };
         let class = call.function;
-        let payload = match self.fetch(&call, class) {
-            Ok(payload) => payload,
-            Err(raised) => return Err(raised.text),
-        };
+        let payload = self.fetch(language, &call, class).map_err(|raised| raised.text)?;
         if start.keep {
             runtime.keep_constructor(actor, &call, &payload);
         }
-        match self.language.construct(actor, start, &payload, call) {
+        match language.construct(actor, start, &payload, call) {
             Ok(serving) => {
-                if let Serving::Threads(limits) = serving {
-                    runtime.open_lanes(Runner::Threads, &limits);
+                let opened = match &serving {
+                    Serving::InTurn => Ok(()),
+                    Serving::Threads(limits) => runtime.open_lanes(Runner::Threads, limits),
+                    Serving::Loops(limits) => runtime.open_lanes(Runner::Loops, limits),
+                };
+                opened.map_err(|error| format!("its lanes could not be opened: {error}"))?;
+                if let Serving::Loops(limits) = &serving {
+                    (1..limits.len()).for_each(|lane| language.start_thread(lane));
                 }
                 runtime.actor_created(actor, Vec::new());
-                Ok(())
+                Ok(serving)
             }
             Err((reason, error)) => {
                 if let Some(error) = error {
