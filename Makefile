@@ -8,7 +8,7 @@
 #   make quick    the fast part of them, under two minutes
 #   make limits   the long forms of tests/limits and of the properties: an hour on a quiet machine
 #   make fuzz     every decoder under libFuzzer, FUZZ_SECONDS each
-#   make check    formatting, lints, types
+#   make check    formatting, lints, types, and our habits (tests/habits)
 #   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
 #   make clean
 
@@ -135,6 +135,7 @@ check: $(STAMP)/check-tools $(if $(PAGES),$(STAMP)/node-modules)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	PYTHONPATH=tests $(PY) -m habits
 	$(if $(PAGES),cd ui && npm run check,@echo "check: npm is not found: ui/ is not checked")
 
 bench: build

@@ -1,3 +1,5 @@
+//! Following a log while it is written, renamed and removed.
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
