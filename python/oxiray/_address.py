@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
-from . import _native
+from . import _native, _settings
 
 # How long a try to reach a head may take, to say what is wrong.
 _PATIENCE_S = 2.0
@@ -26,7 +25,7 @@ def running() -> list[StartedNode]:
 
 def resolve(address: str | None) -> StartedNode | None:
     """The node of this machine to connect to; None: a session of one's own is to be started."""
-    address = address or os.environ.get("OXIRAY_ADDRESS") or os.environ.get("RAY_ADDRESS") or None
+    address = address or _settings.text("OXIRAY_ADDRESS") or None
     if address == "local":
         return None
     if address is None or address == "auto":

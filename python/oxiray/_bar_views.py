@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TextIO
 
+from . import _settings
 from ._bar_text import cut
 from ._log_text import is_terminal
 
@@ -98,7 +99,7 @@ class StreamsAround:
     """Lets what the program itself prints go around the bars while there are any."""
 
     def __init__(self, hidden: Callable[[bool], AbstractContextManager[None]]) -> None:
-        self._wanted = os.environ.get("RAY_TQDM_PATCH_PRINT", "1") not in ("0", "false", "False")
+        self._wanted = _settings.is_on("RAY_TQDM_PATCH_PRINT")
         self._hidden = hidden
 
     def put(self, wanted: bool) -> None:

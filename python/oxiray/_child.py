@@ -16,7 +16,7 @@ import sys
 import types
 from typing import NoReturn
 
-from . import _native, _session
+from . import _native, _session, _settings
 
 _NAME_MARK = "\x1eoxiray-name:"
 _TASK_MARK = "\x1eoxiray-task:"
@@ -86,7 +86,7 @@ def run() -> NoReturn:
         sys.stdout, sys.stderr = _streams[:] = _stream(1), _stream(2)
         _prepare()
         _session.forget_in_children()
-        _native.connect_worker(os.environ["OXIRAY_SESSION_DIR"], out, err)
+        _native.connect_worker(_settings.text("OXIRAY_SESSION_DIR"), out, err)
         code = _native.run_worker()
     except BaseException:
         import traceback

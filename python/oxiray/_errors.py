@@ -11,6 +11,8 @@ import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import _settings
+
 if TYPE_CHECKING:
     from traceback import TracebackException
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Of a node that is alone and has no address.
 _LOCAL_IP = "127.0.0.1"
-_IGNORE_UNHANDLED = ("RAY_IGNORE_UNHANDLED_ERRORS", "OXIRAY_IGNORE_UNHANDLED_ERRORS")
 
 
 class ActorExit(BaseException):
@@ -70,10 +71,10 @@ def rebuild(data: bytes) -> BaseException:
 
 def unhandled(code: int, message: str, data: bytes) -> str | None:
     """What is said of a task's error that went with its last reference and that nobody has got."""
-    if any(os.environ.get(name) == "1" for name in _IGNORE_UNHANDLED):
+    if _settings.is_on("OXIRAY_IGNORE_UNHANDLED_ERRORS"):
         return None
     text = _task_error(data).traceback_str if code == 0 else message
-    return f"Unhandled error (suppress with {_IGNORE_UNHANDLED[0]}=1): {text}"
+    return f"Unhandled error (suppress with RAY_IGNORE_UNHANDLED_ERRORS=1): {text}"
 
 
 def engine_error(code: int, message: str, data: bytes) -> BaseException:

@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
-from . import _devices, _machine, _native, _spilling
+from . import _devices, _machine, _native, _settings, _spilling
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
         resources={name: amount for name, amount in resources.items() if amount},
         object_store_memory=store,
         prestart_workers=min(int(cpus), _MOST_PRESTARTED),
-        memory_usage_threshold=_threshold(),
+        memory_usage_threshold=_settings.number("RAY_memory_usage_threshold", 0, 1),
         namespace=_namespace(options.get("namespace")),
         log_to_driver=True if log_to_driver is None else bool(log_to_driver),
         announce=_level(options.get("logging_level")) <= _INFO,
@@ -130,7 +130,7 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
 
 def _node(address: str | None) -> StartedNode | None:
     """The node of this machine that the address means, or the environment, or that is there."""
-    if not address and not os.environ.get("OXIRAY_ADDRESS") and not os.environ.get("RAY_ADDRESS"):
+    if not address and not _settings.text("OXIRAY_ADDRESS"):
         # The usual case, without another import.
         if not _native.started_nodes():
             return None
@@ -230,15 +230,4 @@ def _level(value: Any) -> int:
         return level
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"init(logging_level=) must be a level of logging, not {value!r}")
-    return value
-
-
-def _threshold() -> float:
-    text = os.environ.get("RAY_memory_usage_threshold", "0.95")
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError(f"RAY_memory_usage_threshold must be between 0 and 1, not {text!r}")
     return value

@@ -7,8 +7,9 @@ repeats is shown every time: that is its progress. No clock in here: time is an 
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
+
+from . import _settings
 
 # Longer lines, and kinds of lines beyond so many at once, are shown and not compared: what is
 # remembered stays small whatever workers print.
@@ -40,36 +41,21 @@ class FoldingRules:
     @staticmethod
     def from_environment() -> FoldingRules | None:
         """None: fold nothing."""
-        if _setting("DEDUP_LOGS")[1].lower() in ("0", "false"):
+        if not _settings.is_on("OXIRAY_DEDUP_LOGS"):
             return None
         return FoldingRules(
-            _seconds("DEDUP_LOGS_AGG_WINDOW_S", 5.0),
-            _pattern("DEDUP_LOGS_ALLOW_REGEX"),
-            _pattern("DEDUP_LOGS_SKIP_REGEX"),
+            _settings.number("OXIRAY_DEDUP_LOGS_AGG_WINDOW_S", 0, 1e9),
+            _pattern("OXIRAY_DEDUP_LOGS_ALLOW_REGEX"),
+            _pattern("OXIRAY_DEDUP_LOGS_SKIP_REGEX"),
         )
 
 
-def _setting(name: str) -> tuple[str, str]:
-    for full in (f"OXIRAY_{name}", f"RAY_{name}"):
-        if full in os.environ:
-            return full, os.environ[full]
-    return "", ""
-
-
-def _seconds(name: str, default: float) -> float:
-    full, text = _setting(name)
-    try:
-        return float(text) if text else default
-    except ValueError:
-        raise ValueError(f"{full} must be a number of seconds, not {text!r}") from None
-
-
 def _pattern(name: str) -> re.Pattern[str] | None:
-    full, text = _setting(name)
+    by, text = _settings.given(name)
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise ValueError(f"{full} is not a regular expression: {text!r}: {error}") from None
+        raise ValueError(f"{by} is not a regular expression: {text!r}: {error}") from None
 
 
 @dataclasses.dataclass

@@ -11,6 +11,7 @@ import re
 import zlib
 from typing import TextIO
 
+from . import _settings
 from ._log_folding import Line
 
 _RESET = "\x1b[0m"
@@ -39,7 +40,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 def is_coloured(stream: TextIO) -> bool:
     """Whether colours are seen there and wanted."""
-    if os.environ.get("NO_COLOR") or os.environ.get("RAY_COLOR_PREFIX") == "0":
+    if os.environ.get("NO_COLOR") or not _settings.is_on("RAY_COLOR_PREFIX"):
         return False
     return os.environ.get("TERM") != "dumb" and is_terminal(stream)
 

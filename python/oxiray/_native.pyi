@@ -221,6 +221,9 @@ def key_value(
     """Asks the key-value table: value, how many were set or removed, keys."""
 
 def show_bytes(bytes: int) -> str: ...
+def settings() -> dict[str, tuple[str | None, str]]:
+    """Every environment variable: its other name, and what it is unless said."""
+
 def context() -> dict[str, Any]:
     """job_id, node_id, worker_id, task_id | None, actor_id | None: bytes; task_name, function_name, namespace, session_dir: str; address of the node and control service, empty when alone: address, control: str; is_driver: bool; device_ids: list[int]"""
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from . import _native
+from . import _native, _settings
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _dashboard_url(directory: str) -> str:
 
 
 def _program() -> str:
-    override = os.environ.get("OXIRAY_OXIRAYD")
+    override = _settings.text("OXIRAY_OXIRAYD")
     path = override or os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "oxirayd")
     if not os.access(path, os.X_OK):
         where = "OXIRAY_OXIRAYD names" if override else "The package lacks"

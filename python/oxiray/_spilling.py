@@ -7,8 +7,8 @@ import os
 import warnings
 from typing import Any
 
-# How long a creator waits for memory while nothing at all moves.
-_PATIENCE_S = 30.0
+from . import _settings
+
 _UNDERSTOOD = frozenset({"object_spilling_config", "automatic_object_spilling_enabled"})
 
 
@@ -16,7 +16,7 @@ def targets(options: dict[str, Any]) -> list[str]:
     """Directories, or one URL; none: the session's own directory."""
     directory = options.get("object_spilling_directory")
     config = _system_config(options.get("_system_config")).get("object_spilling_config")
-    config = config or os.environ.get("RAY_object_spilling_config")
+    config = config or _settings.text("RAY_object_spilling_config")
     if directory is not None and config:
         raise ValueError(
             "init(object_spilling_directory=) and object_spilling_config say the same thing: "
@@ -26,7 +26,7 @@ def targets(options: dict[str, Any]) -> list[str]:
         return _paths("init(object_spilling_directory=)", directory)
     if config:
         return _from_config(config)
-    from_environment = os.environ.get("RAY_object_spilling_directory")
+    from_environment = _settings.text("RAY_object_spilling_directory")
     return _paths("RAY_object_spilling_directory", from_environment) if from_environment else []
 
 
@@ -83,15 +83,9 @@ def _paths(name: str, value: Any) -> list[str]:
 
 
 def patience_ms() -> int:
-    text = os.environ.get("OXIRAY_STORE_FULL_TIMEOUT_S", str(_PATIENCE_S))
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 1e6:
-        raise ValueError(f"OXIRAY_STORE_FULL_TIMEOUT_S must be a number of seconds, not {text!r}")
-    return int(seconds * 1000)
+    """How long a creator waits for memory while nothing at all moves."""
+    return int(_settings.number("OXIRAY_STORE_FULL_TIMEOUT_S", 0, 1e6) * 1000)
 
 
 def is_told() -> bool:
-    return os.environ.get("RAY_verbose_spill_logs", "1") not in ("0", "false", "False")
+    return _settings.is_on("RAY_verbose_spill_logs")

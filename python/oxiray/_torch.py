@@ -10,11 +10,12 @@ it promises not to write to them; what optimizers write to are copies even then.
 from __future__ import annotations
 
 import ctypes
-import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from . import _settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +84,7 @@ def _is_plain(tensor: Any) -> bool:
 
 
 def _wants_views() -> bool:
-    return os.environ.get("RAY_ENABLE_ZERO_COPY_TORCH_TENSORS") == "1"
+    return _settings.is_on("RAY_ENABLE_ZERO_COPY_TORCH_TENSORS")
 
 
 def _storage(data: Any) -> Any:

@@ -20,6 +20,8 @@ import sys
 from collections import deque
 from contextlib import suppress
 
+from . import _settings
+
 _SOCKET = 3
 # After the first workers are out, and it is quiet for so long, modules the driver uses are imported
 # too, one at a time: an import keeps a fork waiting, and workers come in waves. Later ones find the
@@ -39,7 +41,7 @@ class Zygote:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         # Ctrl-C at the driver's terminal is the driver's.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._preload = [name for name in os.environ.get("OXIRAY_PRELOAD", "").split(",") if name]
+        self._preload = [name for name in _settings.text("OXIRAY_PRELOAD").split(",") if name]
         self._forked = False
 
     def run(self) -> bool:
@@ -136,7 +138,7 @@ class Zygote:
 
 
 def main() -> None:
-    sys_path = os.environ.get("OXIRAY_SYS_PATH")
+    sys_path = _settings.text("OXIRAY_SYS_PATH")
     if sys_path:
         import json
 

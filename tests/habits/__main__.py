@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from . import bans, crates, deny, lengths, words
+from . import bans, crates, deny, lengths, settings, words
 from .rust import Tree
 
 
@@ -13,7 +13,7 @@ def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     tree = Tree(root)
     found = [*crates.check(root), *deny.check(root)]
-    for habit in (lengths, bans, words):
+    for habit in (lengths, bans, words, settings):
         found += habit.check(tree)
     for problem in sorted(found):
         print(problem)

@@ -13,28 +13,31 @@ OURS = {
     "ids": "",
     "wire": "ids",
     "sys": "",
-    "session": "",
+    "settings": "",
+    "words": "",
+    "session": "settings sys",
     "channel": "sys",
-    "store": "ids sys",
-    "scheduler": "ids wire",
+    "store": "ids sys words",
+    "scheduler": "ids wire words",
     "owner": "ids wire",
     "control": "ids scheduler wire",
-    "node": "control ids scheduler store wire",
+    "node": "control ids scheduler store wire words",
     "persist": "control",
     "net": "",
-    "spill": "sys",
+    "spill": "sys words",
     "events": "ids sys wire",
-    "observe": "events ids sys wire",
-    "worker": "channel events ids owner store sys wire",
-    "python": "events ids observe sys wire worker",
-    "dashboard": "observe sys",
-    "daemon": "channel control dashboard events ids net node persist session spill store sys wire",
-    "cli": "ids net observe scheduler session sys wire",
+    "observe": "events ids session settings sys wire words",
+    "worker": "channel events ids owner session store sys wire words",
+    "python": "events ids observe session settings sys wire words worker",
+    "dashboard": "observe session settings sys",
+    "daemon": "channel control dashboard events ids net node persist session settings spill store"
+    " sys wire words",
+    "cli": "ids net observe scheduler session settings sys wire words",
     "sim": "control ids node store sys wire",
 }
 
 # Crates that decide: without clock, sockets, threads and chance.
-PURE = ("ids", "wire", "scheduler", "owner", "control", "node")
+PURE = ("ids", "words", "wire", "scheduler", "owner", "control", "node")
 
 # What these may use of others' work: data structures, errors, the encoding of messages.
 HARMLESS = {"foldhash", "hashbrown", "prost", "slab", "smallvec", "thiserror"}

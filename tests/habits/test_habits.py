@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from . import bans, crates, deny, lengths, words
+from . import bans, crates, deny, lengths, settings, words
 from .rust import Tree
 
 ROOT = Path(__file__).parents[2]
@@ -168,6 +168,50 @@ def test_words(made_up):
         ("crates/cli/src/lib.rs", 2),
         ("python/oxiray/a.py", 1),
         ("docs/page.md", 3),
+    ]
+
+
+def test_settings(made_up):
+    made_up(
+        settings.TABLE,
+        """
+        settings! { USERS, User:
+            /// Read.
+            TMPDIR: Path = "OXIRAY_TMPDIR", "";
+            /// Not read.
+            LEFT: Path = "OXIRAY_LEFT" or "RAY_LEFT", "";
+        }
+        """,
+    )
+    made_up(
+        "crates/cli/src/lib.rs",
+        """
+        fn f() {
+            std::env::var("PATH");
+            TMPDIR.text();
+            std::env::var_os("OXIRAY_TMPDIR");
+            std::env::var(name);
+            command.env("OXIRAY_NEW", "1");
+        }
+        """,
+    )
+    tree = made_up(
+        "python/oxiray/a.py",
+        """
+        os.environ.get("TERM"), os.environ["PATH"]
+        os.environ.get("OXIRAY_TMPDIR")
+        os.environ["RAY_" + name]
+        os.environ["OXIRAY_OTHER"] = "1"
+        """,
+    )
+    assert sorted((problem.path, problem.line) for problem in settings.check(tree)) == [
+        ("crates/cli/src/lib.rs", 5),
+        ("crates/cli/src/lib.rs", 6),
+        ("crates/cli/src/lib.rs", 7),
+        ("crates/settings/src/table.rs", 6),
+        ("python/oxiray/a.py", 3),
+        ("python/oxiray/a.py", 4),
+        ("python/oxiray/a.py", 5),
     ]
 
 

@@ -29,8 +29,8 @@ use crate::print::remark;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Which {
     /// The session: where the head of its cluster is, or its name, or its directory. The newest,
-    /// if there are several.
-    #[arg(long, alias = "session", value_name = "ADDRESS", env = "RAY_ADDRESS")]
+    /// if there are several; what OXIRAY_ADDRESS or RAY_ADDRESS says, unless given.
+    #[arg(long, alias = "session", value_name = "ADDRESS")]
     address: Option<String>,
 }
 
@@ -38,23 +38,29 @@ pub(crate) struct Which {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Only {
     /// Only this session: where the head of its cluster is, or its name, or its directory. All of
-    /// this machine, unless given.
-    #[arg(long, alias = "session", value_name = "ADDRESS", env = "RAY_ADDRESS")]
+    /// this machine, unless given here or by OXIRAY_ADDRESS or RAY_ADDRESS.
+    #[arg(long, alias = "session", value_name = "ADDRESS")]
     address: Option<String>,
+}
+
+/// By the argument, else by the environment.
+fn told(argument: &Option<String>) -> Option<String> {
+    argument.clone().or_else(|| oxiray_settings::ADDRESS.text())
 }
 
 impl Only {
     /// Connects to the one that is meant; none: all are.
     pub(crate) fn open(&self) -> Result<Option<Session>> {
-        self.address.as_deref().map(|address| Session::find(Some(address))).transpose()
+        told(&self.address).map(|address| Session::find(Some(&address))).transpose()
     }
 }
 
 impl Which {
     /// Connects; where others run beside the newest, says so.
     pub(crate) fn open(&self) -> Result<Session> {
-        let session = Session::find(self.address.as_deref())?;
-        if self.address.is_none() {
+        let address = told(&self.address);
+        let session = Session::find(address.as_deref())?;
+        if address.is_none() {
             let others = folder()?.map_or(0, |folder| others(&folder, &session));
             if others > 0 {
                 let name = session.dir().file_name().unwrap_or_default().to_string_lossy();

@@ -134,7 +134,7 @@ impl DashboardPort {
             .arg(format!("--fd={INHERITED}"))
             .args(&self.arguments)
             // Beside which py-spy is.
-            .env("OXIRAY_PYTHON", &self.python)
+            .env(oxiray_settings::PYTHON.name, &self.python)
             // It ends when this process has, however that came about.
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)

@@ -149,7 +149,7 @@ impl Service {
         poller.add(&listener, Token::NetListener)?;
         poller.add(&known_by, Token::Listener)?;
         poller.add(writer.bell(), Token::Disk)?;
-        if std::env::var_os("OXIRAY_END_WITH_STDIN").is_some_and(|value| value == "1") {
+        if oxiray_settings::END_WITH_STDIN.is_on() {
             poller.add(rustix::stdio::stdin(), Token::Starter)?;
         }
         // A port that was to be any is known now.

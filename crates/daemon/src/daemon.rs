@@ -243,7 +243,7 @@ fn assemble(config: NodeConfig, session: Session, member: Membership) -> io::Res
     poller.add(&termination, Token::Termination)?;
     // Polled until this process ends.
     std::mem::forget(termination);
-    if std::env::var_os("OXIRAY_END_WITH_STDIN").is_some_and(|value| value == "1") {
+    if oxiray_settings::END_WITH_STDIN.is_on() {
         poller.add(rustix::stdio::stdin(), Token::Starter)?;
     }
     let arena = Arc::new(Mapping::new(&shared.arena, store_size as usize)?);
@@ -340,10 +340,10 @@ pub(crate) fn allow_many_descriptors() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// The service's own log; `OXIRAY_LOG` is its level.
+/// The service's own log, at the level that is set.
 pub(crate) fn log_to(path: &Path) -> io::Result<()> {
     let file = private_file(OpenOptions::new().create(true).append(true), path)?;
-    let level = std::env::var("OXIRAY_LOG").unwrap_or_default();
+    let level = oxiray_settings::LOG.text().unwrap_or_default();
     let level = level.parse().unwrap_or(tracing::Level::INFO);
     let log = tracing_subscriber::fmt().with_writer(file).with_ansi(false).with_max_level(level);
     // A full disk costs lines; complaining about that by a macro could cost the service.

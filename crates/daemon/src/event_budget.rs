@@ -9,8 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use oxiray_settings::{EVENTS_MAX_BYTES, EVENTS_MAX_FILES};
+
 use crate::event_logs::EventLogs;
-use crate::setting::setting;
+use crate::setting::count;
 
 /// The log of the node service itself.
 const OWN: u32 = 0;
@@ -27,20 +29,11 @@ pub(crate) struct Budget {
     files: usize,
 }
 
-impl Default for Budget {
-    fn default() -> Self {
-        Self { bytes: 1 << 30, files: 10_000 }
-    }
-}
-
 impl Budget {
-    /// As `OXIRAY_EVENTS_MAX_BYTES` and `OXIRAY_EVENTS_MAX_FILES` say.
+    /// As it is set.
     pub(crate) fn from_environment() -> Self {
-        let default = Self::default();
-        Self {
-            bytes: setting("EVENTS_MAX_BYTES").unwrap_or(default.bytes),
-            files: setting("EVENTS_MAX_FILES").unwrap_or(default.files),
-        }
+        let files = count(&EVENTS_MAX_FILES).try_into().unwrap_or(usize::MAX);
+        Self { bytes: count(&EVENTS_MAX_BYTES), files }
     }
 }
 
@@ -249,7 +242,8 @@ mod tests {
 
     #[test]
     fn it_is_looked_at_before_it_can_be_full() {
-        let budget = EventBudget::new(Path::new("/nowhere"), Budget::default(), 0);
+        let budget =
+            EventBudget::new(Path::new("/nowhere"), Budget { bytes: 1 << 30, files: 10_000 }, 0);
         assert_eq!(budget.next(), 4_000_000_000);
         let small = EventBudget::new(Path::new("/"), Budget { bytes: 0, files: 1 }, 7);
         assert_eq!(small.next(), 7 + SHORTEST.as_nanos() as u64);

@@ -9,9 +9,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use oxiray_session::private_file;
+use oxiray_settings::{ROTATION_BACKUP_COUNT, ROTATION_MAX_BYTES};
 
-use crate::setting::setting;
+use crate::setting::count;
 use crate::task_notes::{TaskNotes, Turn, beside};
+
+/// Each is renamed when a new one is begun.
+const MOST_PARTS: u64 = 10_000;
 
 /// How much of what a worker prints is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,24 +23,23 @@ pub(crate) struct Limits {
     /// Of one part; 0: there is only one, of any length.
     part_bytes: u64,
     /// Parts that are kept beside the newest.
-    older_parts: u32,
+    older_parts: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { part_bytes: 16 << 20, older_parts: 3 }
+        Self {
+            part_bytes: ROTATION_MAX_BYTES.default_count(),
+            older_parts: ROTATION_BACKUP_COUNT.default_count(),
+        }
     }
 }
 
 impl Limits {
-    /// As `RAY_ROTATION_MAX_BYTES` and `RAY_ROTATION_BACKUP_COUNT` say, which may also begin
-    /// with `OXIRAY_`.
+    /// As they are set.
     pub(crate) fn from_environment() -> Self {
-        let default = Self::default();
-        Self {
-            part_bytes: setting("ROTATION_MAX_BYTES").unwrap_or(default.part_bytes),
-            older_parts: setting("ROTATION_BACKUP_COUNT").unwrap_or(default.older_parts),
-        }
+        let older_parts = count(&ROTATION_BACKUP_COUNT).min(MOST_PARTS);
+        Self { part_bytes: count(&ROTATION_MAX_BYTES), older_parts }
     }
 }
 
@@ -134,7 +137,7 @@ fn absence_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-fn part(path: &Path, number: u32) -> PathBuf {
+fn part(path: &Path, number: u64) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()

@@ -44,14 +44,14 @@ impl Zygote {
         let mut command = Command::new(&config.python);
         command
             .args(["-m", "oxiray._zygote"])
-            .env("OXIRAY_SESSION_DIR", &config.session_dir)
-            .env("OXIRAY_SYS_PATH", json_list(&config.sys_path))
-            .env("OXIRAY_PRELOAD", config.preload.join(","))
+            .env(oxiray_settings::SESSION_DIR.name, &config.session_dir)
+            .env(oxiray_settings::SYS_PATH.name, json_list(&config.sys_path))
+            .env(oxiray_settings::PRELOAD.name, config.preload.join(","))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        if std::env::var_os(oxiray_session::TUNED).is_some() {
-            command.env_remove("GLIBC_TUNABLES").env_remove(oxiray_session::TUNED);
+        if oxiray_settings::TUNED.is_on() {
+            command.env_remove("GLIBC_TUNABLES").env_remove(oxiray_settings::TUNED.name);
         }
         let child = process::spawn_detached(&mut command, theirs, 3)?;
         Ok(Self { child, socket: ours, asked: 0, unregistered: BTreeSet::new() })

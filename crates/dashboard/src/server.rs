@@ -41,9 +41,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// `OXIRAY_DASHBOARD_IDLE_S`, a number of seconds, is how long nobody may be connected.
+    /// How long nobody may be connected is set by a variable.
     pub(crate) fn from_environment() -> Self {
-        let idle = std::env::var("OXIRAY_DASHBOARD_IDLE_S").ok().and_then(|s| s.parse().ok());
+        let idle = oxiray_settings::DASHBOARD_IDLE_S.number(0.0..=1e9).ok();
         let idle = idle.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let limits = Self::default();
         Self { idle: idle.unwrap_or(limits.idle), ..limits }

@@ -154,7 +154,7 @@ fn ended(child: &mut Child, until: Instant) -> io::Result<Option<bool>> {
 /// Beside this program, beside the Python that started it, or where programs are.
 fn program() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned()));
-    let python = std::env::var_os("OXIRAY_PYTHON").map(PathBuf::from);
+    let python = oxiray_settings::PYTHON.path().map(PathBuf::from);
     let of_python = python.and_then(|python| Some(python.parent()?.to_owned()));
     let environment = std::env::var_os("VIRTUAL_ENV").map(|path| Path::new(&path).join("bin"));
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -10,10 +10,7 @@ use crate::session::Session;
 
 fn is_recorded() -> bool {
     static RECORDED: OnceLock<bool> = OnceLock::new();
-    *RECORDED.get_or_init(|| {
-        let said = std::env::var("RAY_record_ref_creation_sites").unwrap_or_default();
-        matches!(said.as_str(), "1" | "true" | "True")
-    })
+    *RECORDED.get_or_init(|| oxiray_settings::RECORD_REF_CREATION_SITES.is_on())
 }
 
 /// Notes that the calling line of Python created these by `what`.

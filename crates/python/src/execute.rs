@@ -1,5 +1,6 @@
 //! A worker: its main loop, and what its threads share.
 
+use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use oxiray_wire::frame::Outcome;
@@ -92,7 +93,9 @@ impl Worker {
         };
         let builder = std::thread::Builder::new().name(format!("lane-{lane}"));
         if let Err(error) = builder.stack_size(STACK_BYTES).spawn(body) {
-            eprintln!("A thread of the actor could not be started: {error}");
+            let mut err = std::io::stderr();
+            // Who closed it does not hear of it; the calls of the lane wait all the same.
+            let _ = writeln!(err, "A thread of the actor could not be started: {error}");
         }
     }
 

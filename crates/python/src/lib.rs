@@ -16,6 +16,7 @@
 //! - [`arguments`]: the arguments of a call that came in
 //! - [`running`]: the call that the caller is in
 //! - [`inspect`]: questions about the cluster and this process
+//! - [`settings`]: environment variables, for what Python reads of them
 //! - [`timeline`]: the timeline of the session
 //! - [`state`]: the session as an observer sees it, for `oxiray.util.state`
 
@@ -36,6 +37,7 @@ mod printed;
 mod refs;
 mod running;
 mod session;
+mod settings;
 mod state;
 mod submit;
 mod timeline;
@@ -86,6 +88,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(session::after_fork_in_child, module)?,
         wrap_pyfunction!(session::connect_worker, module)?,
         wrap_pyfunction!(execute::run_worker, module)?,
+        wrap_pyfunction!(settings::settings, module)?,
         wrap_pyfunction!(inspect::next_log, module)?,
         wrap_pyfunction!(inspect::cluster_view, module)?,
         wrap_pyfunction!(inspect::key_value, module)?,

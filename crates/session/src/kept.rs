@@ -8,14 +8,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use oxiray_settings::KEEP_SESSIONS;
+
 use crate::directory::Directory;
 use crate::folder::Folder;
 use crate::hold::{Hold, LOCK};
 use crate::session::{SOCKET, Session};
 
-/// The variable that says how many ended sessions are kept.
-pub const KEEP: &str = "OXIRAY_KEEP_SESSIONS";
-const USUAL: usize = 10;
 /// All of them together have no more than this, nor than this part of the file system, which may
 /// be a small one in memory.
 const MOST_BYTES: u64 = 1 << 30;
@@ -25,7 +24,8 @@ const STAYS: [&str; 2] = ["events", "logs"];
 
 /// How many ended sessions are kept.
 pub fn how_many() -> usize {
-    std::env::var(KEEP).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL)
+    let many = KEEP_SESSIONS.count().unwrap_or_else(|_| KEEP_SESSIONS.default_count());
+    many.try_into().unwrap_or(usize::MAX)
 }
 
 /// Removes what nobody looks at when a session has ended.

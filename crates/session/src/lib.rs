@@ -37,11 +37,8 @@ mod tests;
 pub use directory::{Directory, private_file};
 pub use folder::Folder;
 pub use hold::Hold;
-pub use kept::{KEEP, how_many as kept_sessions};
+pub use kept::how_many as kept_sessions;
 pub use place::path as folder_path;
 pub use service::Service;
 pub use session::{Session, tail};
 pub use started::{Started, listen_as_control};
-
-/// Set in the environment of a node service whose C library was tuned for its own work.
-pub const TUNED: &str = "OXIRAY_TUNED";

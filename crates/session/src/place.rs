@@ -14,13 +14,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use oxiray_settings::TMPDIR;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use crate::directory::{Directory, ours, refused};
-
-/// The variable by which the user names the folder.
-const VARIABLE: &str = "OXIRAY_TMPDIR";
 
 /// Where the folder is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,12 +35,12 @@ pub fn path() -> PathBuf {
 
 impl Place {
     pub(crate) fn of_environment() -> Self {
-        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        if let Some(named) = set(VARIABLE) {
+        if let Some(named) = TMPDIR.path() {
             let named = PathBuf::from(named);
             return Self { path: std::path::absolute(&named).unwrap_or(named), is_named: true };
         }
-        let runtime = set("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| is_ours(path));
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let runtime = runtime.filter(|path| is_ours(path));
         let path = match runtime {
             Some(runtime) => runtime.join("oxiray"),
             None => format!("/tmp/oxiray-{}", ours()).into(),
@@ -77,10 +75,11 @@ impl Place {
         if about.st_mode & 0o077 != 0 {
             if self.is_named && !directory.names().is_empty() {
                 let (path, mode) = (self.path.display(), about.st_mode & 0o7777);
+                let by = TMPDIR.name;
                 return Err(refused(format!(
-                    "others may use {path} (mode {mode:o}), which {VARIABLE} names, and it has \
-                     files: sessions are not kept there. Name a directory that only you can enter, \
-                     or a new one; `chmod 700 {path}` makes this one so"
+                    "others may use {path} (mode {mode:o}), which {by} names, and it has files: \
+                     sessions are not kept there. Name a directory that only you can enter, or a \
+                     new one; `chmod 700 {path}` makes this one so"
                 )));
             }
             rustix::fs::fchmod(&directory, Mode::RWXU)?;

@@ -14,9 +14,6 @@ use oxiray_net::{Identity, Keyring, Secret, Security};
 use crate::commands::refuse;
 use oxiray_session::Folder;
 
-/// Where the token may be, instead of in an argument.
-pub(super) const VARIABLE: &str = "OXIRAY_TOKEN";
-
 /// How the cluster's secret is told.
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Token {
@@ -36,7 +33,7 @@ pub(super) struct Token {
 impl Token {
     /// Of the arguments, else of the environment.
     fn told(&self) -> io::Result<Option<Secret>> {
-        let from_environment = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+        let from_environment = oxiray_settings::TOKEN.text();
         let text = match (&self.token, &self.token_file) {
             (Some(text), _) => Some(text.clone()),
             (None, Some(_)) => None,

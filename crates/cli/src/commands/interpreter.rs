@@ -17,9 +17,10 @@ pub(super) struct Interpreter {
 impl Interpreter {
     /// The one that runs `oxiray`, which says so in the environment; else `python3`.
     pub(super) fn find() -> io::Result<Self> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let program = variable("OXIRAY_PYTHON").unwrap_or_else(|| "python3".into());
-        if let Some(version) = variable("OXIRAY_PYTHON_VERSION") {
+        let program = oxiray_settings::PYTHON
+            .text()
+            .unwrap_or_else(|| oxiray_settings::PYTHON.default.into());
+        if let Some(version) = oxiray_settings::PYTHON_VERSION.text() {
             return Ok(Self { program, version });
         }
         let output = Command::new(&program).args(["-c", SCRIPT]).stdin(Stdio::null()).output();

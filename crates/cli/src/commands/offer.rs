@@ -7,10 +7,13 @@ use std::io;
 use std::path::Path;
 
 use clap::Args;
+use oxiray_settings::{
+    MEMORY_USAGE_THRESHOLD, SPILLING_DIRECTORY, STORE_FULL_TIMEOUT_S, VERBOSE_SPILL_LOGS,
+};
+use oxiray_sys::machine::MemoryReader;
 use oxiray_wire::control::{Amount, NodeConfig, UNIT};
 
 use crate::commands::refuse;
-use oxiray_sys::machine::MemoryReader;
 
 /// Share of the memory that tasks may ask for.
 const MEMORY_SHARE: f64 = 0.7;
@@ -72,17 +75,16 @@ impl Offer {
         add(&format!("node:{ip}"), 1);
         add("node:__internal_head__", is_head.into());
         let resources = amounts.into_iter().map(|(name, amount)| Amount { name, amount });
+        let patience = STORE_FULL_TIMEOUT_S.number(0.0..=1e6).map_err(io::Error::other)?;
         Ok(NodeConfig {
             resources: resources.collect(),
             object_store_memory: store,
             prestart_workers: cpus.min(MOST_PRESTARTED),
-            memory_usage_threshold: number("RAY_memory_usage_threshold", 0.95, 0.0..=1.0)?,
-            store_patience_ms: (number("OXIRAY_STORE_FULL_TIMEOUT_S", 30.0, 0.0..=1e6)? * 1e3)
-                as u64,
-            tell_spilling: !matches!(
-                std::env::var("RAY_verbose_spill_logs").as_deref(),
-                Ok("0" | "false" | "False")
-            ),
+            memory_usage_threshold: MEMORY_USAGE_THRESHOLD
+                .number(0.0..=1.0)
+                .map_err(io::Error::other)?,
+            store_patience_ms: (patience * 1e3) as u64,
+            tell_spilling: VERBOSE_SPILL_LOGS.is_on(),
             spill_to: self.spill_to()?,
             ..NodeConfig::default()
         })
@@ -137,7 +139,7 @@ impl Offer {
     }
 
     fn spill_to(&self) -> io::Result<Vec<String>> {
-        let from_environment = std::env::var("RAY_object_spilling_directory").ok();
+        let from_environment = SPILLING_DIRECTORY.text();
         let Some(target) = self.object_spilling_directory.clone().or(from_environment) else {
             return Ok(Vec::new());
         };
@@ -157,18 +159,6 @@ fn gpus() -> u32 {
         };
     }
     Path::new("/proc/driver/nvidia/gpus").read_dir().map_or(0, |entries| entries.count() as u32)
-}
-
-fn number(name: &str, default: f64, range: std::ops::RangeInclusive<f64>) -> io::Result<f64> {
-    let Ok(text) = std::env::var(name) else { return Ok(default) };
-    match text.parse() {
-        Ok(value) if range.contains(&value) => Ok(value),
-        _ => refuse(format!(
-            "{name} must be a number from {} to {}, not {text:?}",
-            range.start(),
-            range.end()
-        )),
-    }
 }
 
 #[cfg(test)]

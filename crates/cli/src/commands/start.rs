@@ -399,17 +399,17 @@ impl Begun {
         self.files.push(file.clone());
         let file = self.folder.path().join(file);
         let mut command = Command::new(program()?);
-        command.arg(what).arg("--config").arg(&file).env_remove(home::VARIABLE);
+        command.arg(what).arg("--config").arg(&file).env_remove(oxiray_settings::TOKEN.name);
         if options.end_with_stdin {
-            command.env("OXIRAY_END_WITH_STDIN", "1").stdin(Stdio::inherit());
+            command.env(oxiray_settings::END_WITH_STDIN.name, "1").stdin(Stdio::inherit());
         } else {
-            command.env_remove("OXIRAY_END_WITH_STDIN").stdin(Stdio::null());
+            command.env_remove(oxiray_settings::END_WITH_STDIN.name).stdin(Stdio::null());
         }
         // A node copies every byte that it decrypts, in records of 16 KB. Some processors take
         // twice as long for that with the instruction that the C library prefers. Only where
         // nobody has said otherwise; workers do not inherit it.
         if std::env::var_os("GLIBC_TUNABLES").is_none() {
-            command.env("GLIBC_TUNABLES", PLAIN_COPIES).env(oxiray_session::TUNED, "1");
+            command.env("GLIBC_TUNABLES", PLAIN_COPIES).env(oxiray_settings::TUNED.name, "1");
         }
         let (child, said) = launch(&mut command, log, self.asked.as_ref())?;
         let pid = child.id();
@@ -491,9 +491,9 @@ fn make_session_in(folder: &Folder) -> io::Result<Session> {
 
 /// `oxirayd`, which is beside this program.
 fn program() -> io::Result<PathBuf> {
-    match std::env::var_os("OXIRAY_OXIRAYD") {
-        Some(path) if !path.is_empty() => Ok(path.into()),
-        _ => Ok(std::env::current_exe()?.with_file_name("oxirayd")),
+    match oxiray_settings::OXIRAYD.path() {
+        Some(path) => Ok(path.into()),
+        None => Ok(std::env::current_exe()?.with_file_name("oxirayd")),
     }
 }
 

@@ -51,7 +51,7 @@ impl Driver {
         std::fs::set_permissions(&session, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (ours, theirs) = packet::pair().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_oxirayd"));
-        command.args(["driver", "--fd", "3"]).env(oxiray_session::KEEP, "1");
+        command.args(["driver", "--fd", "3"]).env(oxiray_settings::KEEP_SESSIONS.name, "1");
         let child = process::spawn_detached(&mut command, theirs, 3).unwrap();
         let mut config = NodeConfig {
             resources: shape(2).unwrap().resources,

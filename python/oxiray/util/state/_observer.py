@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ... import _native
+from ... import _native, _settings
 from .exception import RayStateApiException
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def ask(address: str | None, question: Callable[[_native.Observer], T], timeout:
     """
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
         raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
-    address = address or os.environ.get("RAY_ADDRESS") or None
+    address = address or _settings.text("OXIRAY_ADDRESS") or None
     directory = None
     if address in (None, "auto") and _native.is_running():
         directory, address = _native.context()["session_dir"], None
