@@ -49,7 +49,7 @@ BANS = [
             "crates/observe/src/nodes.rs": "how busy a processor is shows between two looks",
             "crates/observe/src/py_spy.rs": "a child that may not end is waited for, not for ever",
             "crates/persist/src/redis/lease.rs": "a lease of another ends by its time alone",
-            "crates/session/src/session.rs": "the killed may just have made one more file",
+            "crates/session/src/folder.rs": "another process that ends says nothing when it has",
             "crates/spill/src/directory.rs": "a name that is taken is free in a moment",
             "crates/worker/src/connect.rs": "the end of a thread and of a child, within a deadline",
             "crates/worker/src/pump.rs": "the nap is its rhythm: see there",
@@ -69,8 +69,6 @@ BANS = [
             "crates/node/src/cluster/lending.rs": "",
             "crates/owner/src/borrow.rs": "",
             "crates/owner/src/owner.rs": "",
-            "crates/wire/src/cluster.rs": "",
-            "crates/wire/src/control/process.rs": "",
         },
     ),
     Ban(

@@ -86,8 +86,8 @@ pub struct NodeInfo {
     #[prost(message, repeated, tag = "7")]
     pub available: Vec<Amount>,
     /// What it is like, by keys.
-    #[prost(map = "string, string", tag = "8")]
-    pub labels: std::collections::HashMap<String, String>,
+    #[prost(btree_map = "string, string", tag = "8")]
+    pub labels: std::collections::BTreeMap<String, String>,
     /// Requests that wait there.
     #[prost(uint64, tag = "9")]
     pub waiting: u64,

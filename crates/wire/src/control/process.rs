@@ -114,8 +114,8 @@ pub struct ClusterConfig {
     #[prost(uint32, tag = "4")]
     pub port: u32,
     /// What the node is like, by keys.
-    #[prost(map = "string, string", tag = "5")]
-    pub labels: std::collections::HashMap<String, String>,
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub labels: std::collections::BTreeMap<String, String>,
     /// It is on the machine of the control service.
     #[prost(bool, tag = "6")]
     pub is_head: bool,
