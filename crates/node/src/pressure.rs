@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oxiray_control::unschedulable;
 use oxiray_ids::ProcessId;
-use oxiray_scheduler::{Choice, choose, explain, show_amounts};
+use oxiray_scheduler::{Choice, choose, show_amounts};
 use oxiray_wire::control::{Empty, from_node};
 
 use crate::event::Outbox;
@@ -117,7 +117,7 @@ impl Node {
             self.refresh_own_room();
             let request = self.request(ShapeId(index));
             let needs = show_amounts(&request.shape.resources);
-            let why = explain(&self.member.view, &request);
+            let why = self.why(ShapeId(index));
             let text = match choose(&self.member.view, &request) {
                 Choice::Infeasible => unschedulable(&needs, &why),
                 _ => format!(

@@ -5,7 +5,7 @@ import os
 import select
 import socket
 
-REGISTER = b"\x0a\x04\x08\x03\x10\x01"  # version 3, kind worker
+REGISTER = b"\x0a\x04\x08\x04\x10\x01"  # version 4, kind worker
 START_ACTOR, EXIT = 0x32, 0x62  # first bytes of these messages
 
 
