@@ -356,7 +356,7 @@ impl Io {
             dashboard.close();
         }
         if let Some(net) = self.reach.net_mut() {
-            net.leave("it was stopped");
+            net.leave("it was stopped", &self.poller);
         }
         self.disk.close();
         tracing::info!(?ending, "session ended");

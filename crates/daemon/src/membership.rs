@@ -83,7 +83,6 @@ impl Shell {
                     self.event(Event::Transferred(key, result));
                 }
             }
-            Token::Control => net.on_control(&self.io.poller, &mut incoming),
             _ => {}
         }
         self.take_incoming(incoming);

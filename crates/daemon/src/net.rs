@@ -15,19 +15,14 @@ pub(crate) mod uplink;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 use std::path::Path;
 
-use oxiray_net::{
-    Doorkeeper, Identity, Keyring, Link, LinkError, Listener, Progress, Secret, Security,
-};
+use oxiray_net::{Identity, Keyring, Links, Listener, Next, Reading, Secret, Security};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::{
-    BetweenNodes, Hello, Join, NodeInfo, Purpose, ToControl, from_control, to_control,
+    BetweenNodes, FromControl, Hello, Join, NodeInfo, Purpose, ToControl, from_control, to_control,
 };
 use prost::Message;
-use slab::Slab;
 
 use crate::poller::{Poller, Token};
 use bridge::Bridge;
@@ -38,14 +33,15 @@ use uplink::Uplink;
 const MESSAGE: u8 = 0;
 const PASSED: u8 = 1;
 
-/// A connection, and what it is for.
-struct Connected {
-    link: Link,
-    /// The node at the other end, once that is known.
-    node: Option<u32>,
-    accepted: bool,
-    dirty: bool,
-    writes: bool,
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Whose {
+    /// It was accepted, and has not said.
+    Stranger,
+    /// Messages and frames of another node, or to it.
+    Node(u32),
+    /// The control service's.
+    Control,
 }
 
 /// What came in.
@@ -66,14 +62,11 @@ pub(crate) enum Incoming {
 pub(crate) struct Net {
     pub(crate) number: u32,
     host: String,
-    security: Security,
     listener: Listener,
-    links: Slab<Connected>,
+    links: Links<Whose>,
     /// Over which connection we speak to a node.
     by_node: BTreeMap<u32, usize>,
     addresses: BTreeMap<u32, SocketAddr>,
-    doorkeeper: Doorkeeper<usize>,
-    dirty: Vec<usize>,
     /// What failed while something was being said.
     lost: Vec<(u32, String)>,
     uplink: Uplink,
@@ -86,25 +79,23 @@ impl Net {
         number: u32,
         security: Security,
         listener: Listener,
-        uplink: Uplink,
+        mut uplink: Uplink,
         bridge: Bridge,
         transfers: Transfers,
         poller: &Poller,
     ) -> io::Result<Self> {
         poller.add(&listener, Token::NetListener)?;
-        uplink.watch(poller)?;
         poller.add(bridge.waker(), Token::Gateway)?;
         poller.add(transfers.bell(), Token::Transfers)?;
+        let mut links = Links::new(security);
+        uplink.attach(&mut links, poller)?;
         Ok(Self {
             number,
             host: listener.local_addr().ip().to_string(),
-            security,
             listener,
-            links: Slab::new(),
+            links,
             by_node: BTreeMap::new(),
             addresses: BTreeMap::new(),
-            doorkeeper: Doorkeeper::default(),
-            dirty: Vec::new(),
             lost: Vec::new(),
             uplink,
             bridge,
@@ -133,26 +124,11 @@ impl Net {
     /// Ends every connection with a node.
     fn disconnect(&mut self, node: u32, poller: &Poller) {
         self.by_node.remove(&node);
-        let theirs: Vec<usize> = self
-            .links
-            .iter()
-            .filter(|(_, connected)| connected.node == Some(node))
-            .map(|(slot, _)| slot)
-            .collect();
+        let theirs = self.links.iter().filter(|(_, whose)| **whose == Whose::Node(node));
+        let theirs: Vec<usize> = theirs.map(|(slot, _)| slot).collect();
         for slot in theirs {
-            self.drop_link(slot, poller);
+            self.links.end(slot, poller);
         }
-    }
-
-    fn drop_link(&mut self, slot: usize, poller: &Poller) -> Option<Connected> {
-        let connected = self.links.try_remove(slot)?;
-        poller.remove(connected.link.as_fd());
-        if let Some(node) = connected.node
-            && self.by_node.get(&node) == Some(&slot)
-        {
-            self.by_node.remove(&node);
-        }
-        Some(connected)
     }
 
     /// Says something to another node.
@@ -175,36 +151,20 @@ impl Net {
                 Err(error) => return self.lost.push((node, error.to_string())),
             },
         };
-        let connected = &mut self.links[slot];
-        if let Err(error) = connected.link.send(parts) {
-            // Only a message that is too long, which none of ours is.
-            return tracing::error!(%error, "a message to another node is lost");
-        }
-        if !connected.dirty {
-            connected.dirty = true;
-            self.dirty.push(slot);
+        // Only a message that is too long, which none of ours is.
+        if let Err(error) = self.links.send(slot, parts) {
+            tracing::error!(%error, "a message to another node is lost");
         }
     }
 
     fn connect(&mut self, node: u32, poller: &Poller) -> io::Result<usize> {
         let unknown = || io::Error::other("the node is not a member");
         let address = *self.addresses.get(&node).ok_or_else(unknown)?;
-        let mut link = Link::connect(address, &self.security)?;
         let mut hello =
             Hello { version: oxiray_wire::VERSION, node: self.number, to: node, purpose: 0 };
         hello.set_purpose(Purpose::Node);
-        link.send(&[&hello.encode_to_vec()]).map_err(io::Error::other)?;
-        let entry = self.links.vacant_entry();
-        let slot = entry.key();
-        poller.add(link.as_fd(), Token::NetLink(slot))?;
-        poller.want_write(link.as_fd(), Token::NetLink(slot), true);
-        entry.insert(Connected {
-            link,
-            node: Some(node),
-            accepted: false,
-            dirty: false,
-            writes: true,
-        });
+        let hello = hello.encode_to_vec();
+        let slot = self.links.connect(address, &hello, Whose::Node(node), poller)?;
         self.by_node.insert(node, slot);
         Ok(slot)
     }
@@ -215,10 +175,10 @@ impl Net {
     }
 
     /// Says good-bye, so that nobody has to find out.
-    pub(crate) fn leave(&mut self, reason: &str) {
+    pub(crate) fn leave(&mut self, reason: &str, poller: &Poller) {
         let text = oxiray_wire::control::Text { text: reason.to_owned() };
         self.tell_control(to_control::Body::Leave(text));
-        self.uplink.finish();
+        self.uplink.finish(&mut self.links, poller);
     }
 
     /// Uses new tokens for connections from now on, and keeps them.
@@ -231,173 +191,135 @@ impl Net {
         }
         keyring.save(path).map_err(|error| error.to_string())?;
         let identity = Identity::new(&keyring).map_err(|error| error.to_string())?;
-        self.security = Security::Tls(identity);
-        self.transfers.set_security(self.security.clone());
+        let security = Security::Tls(identity);
+        self.links.set_security(security.clone());
+        self.transfers.set_security(security);
         Ok(())
     }
 
     /// Says something to the control service.
     pub(crate) fn tell_control(&mut self, body: to_control::Body) {
-        self.uplink.say(&ToControl::from(body));
+        self.uplink.say(&ToControl::from(body), &mut self.links);
     }
 
     /// Connects with the control service anew.
     pub(crate) fn dial_control(&mut self, join: Join, poller: &Poller) {
-        self.uplink.dial(join, &self.security, poller);
-    }
-
-    /// The control service says something, or is gone.
-    pub(crate) fn on_control(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
-        self.uplink.on_ready(poller, incoming);
+        self.uplink.dial(join, &mut self.links, poller);
     }
 
     /// Somebody connects.
     pub(crate) fn on_listener(&mut self, poller: &Poller) {
-        let now = monotonic_ns();
-        while let Ok(Some((stream, address))) = self.listener.accept() {
-            let Ok(link) = Link::accept(stream, &self.security) else {
-                continue;
-            };
-            let entry = self.links.vacant_entry();
-            let slot = entry.key();
-            if poller.add(link.as_fd(), Token::NetLink(slot)).is_err() {
-                continue;
-            }
-            entry.insert(Connected {
-                link,
-                node: None,
-                accepted: true,
-                dirty: false,
-                writes: false,
-            });
-            if let Some(dropped) = self.doorkeeper.admitted(slot, address.ip(), now) {
-                self.drop_link(dropped, poller);
-            }
-        }
+        self.links.accept(&self.listener, monotonic_ns(), poller, |_| Whose::Stranger);
     }
 
     /// A connection has something; what came goes to `incoming`.
     pub(crate) fn on_link(&mut self, slot: usize, poller: &Poller, incoming: &mut Vec<Incoming>) {
-        let Some(connected) = self.links.get_mut(slot) else {
-            return;
-        };
-        let Connected { link, node, accepted, .. } = connected;
         let number = self.number;
-        let (was_unknown, mut refused, mut is_data) = (node.is_none(), None, false);
-        let progress = link.on_ready(&mut |frame| {
-            let Some(from) = *node else {
-                match Hello::decode(frame) {
-                    Ok(hello) if hello.version != oxiray_wire::VERSION => {
-                        refused = Some("it is of another version");
-                    }
-                    Ok(hello) if hello.to != number => refused = Some("it looks for another node"),
-                    Ok(hello) => match hello.purpose() {
-                        Purpose::Node => *node = Some(hello.node),
-                        Purpose::Data => is_data = true,
-                        Purpose::Control | Purpose::Tool => {
-                            refused = Some("it wants another service")
-                        }
-                    },
-                    Err(_) => refused = Some("it did not say what it wants"),
+        let reading = self.links.read(slot, monotonic_ns(), poller, |whose, frame| match *whose {
+            Whose::Stranger => match greeted(frame, number) {
+                Ok(Greeting::Node(node)) => {
+                    *whose = Whose::Node(node);
+                    Next::Known
                 }
-                return match refused.is_some() || is_data {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                };
-            };
-            match frame.split_first() {
-                Some((&MESSAGE, message)) => match BetweenNodes::decode(message) {
-                    Ok(message) => incoming.push(Incoming::Said(from, Box::new(message))),
-                    Err(_) => refused = Some("a message of it cannot be read"),
-                },
-                Some((&PASSED, rest)) if rest.len() >= 16 => {
-                    let word = |at: usize| {
-                        u64::from_le_bytes(rest[at..at + 8].try_into().expect("eight bytes"))
-                    };
-                    incoming.push(Incoming::Passed(word(0), word(8), rest[16..].to_vec()));
+                Ok(Greeting::Data) => Next::HandOver,
+                Err(why) => Next::Refuse(why.to_owned()),
+            },
+            Whose::Node(node) => match said(node, frame) {
+                Some(said) => {
+                    incoming.push(said);
+                    Next::Go
                 }
-                _ => refused = Some("a message of it cannot be read"),
-            }
-            match refused {
-                Some(_) => ControlFlow::Break(()),
-                None => ControlFlow::Continue(()),
+                None => Next::Refuse("a message of it cannot be read".to_owned()),
+            },
+            Whose::Control => {
+                if let Ok(FromControl { body: Some(body) }) = FromControl::decode(frame) {
+                    incoming.push(Incoming::Control(Box::new(body)));
+                }
+                Next::Go
             }
         });
-        let (accepted, known) = (*accepted, *node);
-        if accepted && was_unknown && (known.is_some() || is_data) {
-            self.doorkeeper.authenticated(slot);
-        }
-        let over = match (progress, refused) {
-            (Ok(Progress::Stopped), None) if is_data => {
-                if let Some(connected) = self.drop_link(slot, poller) {
-                    self.transfers.serve(connected.link);
-                }
-                return;
-            }
-            (_, Some(why)) => Some(why.to_owned()),
-            (Err(error), None) => Some(describe(&error)),
-            (Ok(_), None) => None,
-        };
-        match over {
-            Some(why) => self.end_link(slot, why, poller, incoming),
-            None => self.mind_writing(slot, poller),
+        match reading {
+            Reading::Stays => {}
+            Reading::HandedOver(link, _) => self.transfers.serve(link),
+            Reading::Over(whose, why) => self.on_over(whose, why, poller, incoming),
         }
     }
 
-    fn end_link(
+    fn on_over(
         &mut self,
-        slot: usize,
+        whose: Whose,
         why: String,
         poller: &Poller,
         incoming: &mut Vec<Incoming>,
     ) {
-        self.doorkeeper.gone(slot, &why, monotonic_ns());
-        if let Some(Connected { node: Some(node), .. }) = self.drop_link(slot, poller) {
-            self.disconnect(node, poller);
-            incoming.push(Incoming::Lost(node, why));
-        }
-    }
-
-    fn mind_writing(&mut self, slot: usize, poller: &Poller) {
-        let connected = &mut self.links[slot];
-        let wants = connected.link.wants_write();
-        if wants != connected.writes {
-            connected.writes = wants;
-            poller.want_write(connected.link.as_fd(), Token::NetLink(slot), wants);
+        match whose {
+            Whose::Stranger => {}
+            Whose::Node(node) => {
+                self.disconnect(node, poller);
+                incoming.push(Incoming::Lost(node, why));
+            }
+            Whose::Control => {
+                self.uplink.on_lost();
+                incoming.push(Incoming::ControlLost(why));
+            }
         }
     }
 
     /// Writes what was said since the last time, and says what failed.
     pub(crate) fn flush(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
-        self.uplink.flush(poller, incoming);
-        for slot in std::mem::take(&mut self.dirty) {
-            let Some(connected) = self.links.get_mut(slot) else {
-                continue;
-            };
-            connected.dirty = false;
-            match connected.link.flush() {
-                Ok(()) => self.mind_writing(slot, poller),
-                Err(error) => self.end_link(slot, describe(&error), poller, incoming),
-            }
+        for (whose, why) in self.links.flush(monotonic_ns(), poller) {
+            self.on_over(whose, why, poller, incoming);
         }
-        for (node, why) in std::mem::take(&mut self.lost) {
-            incoming.push(Incoming::Lost(node, why));
-        }
+        let lost = std::mem::take(&mut self.lost).into_iter();
+        incoming.extend(lost.map(|(node, why)| Incoming::Lost(node, why)));
+        incoming.extend(self.uplink.not_made().map(Incoming::ControlLost));
     }
 
     /// Ends connections that do not say who they are.
     pub(crate) fn on_time(&mut self, now: u64, poller: &Poller) {
-        for slot in self.doorkeeper.expired(now) {
-            self.drop_link(slot, poller);
-        }
+        self.links.on_time(now, poller);
     }
 
     /// When [`Self::on_time`] is due.
     pub(crate) fn next_wakeup(&self) -> Option<u64> {
-        self.doorkeeper.next_wakeup()
+        self.links.next_wakeup()
     }
 }
 
-fn describe(error: &LinkError) -> String {
-    error.to_string()
+/// What somebody who connects wants.
+enum Greeting {
+    /// To speak for this node.
+    Node(u32),
+    /// To read objects.
+    Data,
+}
+
+fn greeted(frame: &[u8], number: u32) -> Result<Greeting, &'static str> {
+    match Hello::decode(frame) {
+        Ok(hello) if hello.version != oxiray_wire::VERSION => Err("it is of another version"),
+        Ok(hello) if hello.to != number => Err("it looks for another node"),
+        Ok(hello) => match hello.purpose() {
+            Purpose::Node => Ok(Greeting::Node(hello.node)),
+            Purpose::Data => Ok(Greeting::Data),
+            Purpose::Control | Purpose::Tool => Err("it wants another service"),
+        },
+        Err(_) => Err("it did not say what it wants"),
+    }
+}
+
+/// What another node says; none: it cannot be read.
+fn said(node: u32, frame: &[u8]) -> Option<Incoming> {
+    match frame.split_first()? {
+        (&MESSAGE, message) => {
+            let message = BetweenNodes::decode(message).ok()?;
+            Some(Incoming::Said(node, Box::new(message)))
+        }
+        (&PASSED, rest) => {
+            let (from, rest) = rest.split_first_chunk::<8>()?;
+            let (to, rest) = rest.split_first_chunk::<8>()?;
+            let (from, to) = (u64::from_le_bytes(*from), u64::from_le_bytes(*to));
+            Some(Incoming::Passed(from, to, rest.to_vec()))
+        }
+        _ => None,
+    }
 }

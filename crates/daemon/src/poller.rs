@@ -1,7 +1,7 @@
 //! What is being waited for: a poll set whose entries know what they are.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -26,8 +26,6 @@ pub(crate) enum Token {
     NetListener,
     /// The connection with another machine in this slot.
     NetLink(usize),
-    /// The connection with the control service.
-    Control,
     /// Processes have written to processes of other nodes.
     Gateway,
     /// Objects have come from other nodes.
@@ -55,7 +53,6 @@ impl Token {
             Self::Connection(index) => (4, index, 0),
             Self::NetListener => (7, 0, 0),
             Self::NetLink(index) => (8, index, 0),
-            Self::Control => (9, 0, 0),
             Self::Gateway => (10, 0, 0),
             Self::Transfers => (11, 0, 0),
             Self::Starter => (12, 0, 0),
@@ -78,7 +75,6 @@ impl Token {
             6 => Self::Disk,
             7 => Self::NetListener,
             8 => Self::NetLink(index),
-            9 => Self::Control,
             10 => Self::Gateway,
             11 => Self::Transfers,
             12 => Self::Starter,
@@ -137,6 +133,20 @@ impl Poller {
     }
 }
 
+impl oxiray_net::Watch for Poller {
+    fn add(&self, link: BorrowedFd<'_>, slot: usize) -> io::Result<()> {
+        self.add(link, Token::NetLink(slot))
+    }
+
+    fn want_write(&self, link: BorrowedFd<'_>, slot: usize, want: bool) {
+        self.want_write(link, Token::NetLink(slot), want);
+    }
+
+    fn remove(&self, link: BorrowedFd<'_>) {
+        self.remove(link);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +161,6 @@ mod tests {
             Token::Zygote,
             Token::NetListener,
             Token::NetLink(5),
-            Token::Control,
             Token::Gateway,
             Token::Transfers,
             Token::Starter,

@@ -189,11 +189,9 @@ impl Shell {
                 self.io.flush(slot);
                 self.read_packets(slot);
             }
-            Token::NetListener
-            | Token::NetLink(_)
-            | Token::Control
-            | Token::Gateway
-            | Token::Transfers => self.on_network(token),
+            Token::NetListener | Token::NetLink(_) | Token::Gateway | Token::Transfers => {
+                self.on_network(token)
+            }
             Token::Starter => {
                 if starter_is_gone() {
                     self.io.ending = Some(Ending::Signal);

@@ -7,6 +7,7 @@
 //! - [`Assembler`]: frames of bytes that come in pieces
 //! - [`Bulk`]: bytes over a connection that has a thread of its own
 //! - [`Listener`], [`Doorkeeper`]: who connects, and how long they may stay unknown
+//! - [`Links`]: all connections of a service
 //! - [`NetError`], [`LinkError`], [`TokenError`]: what can go wrong, and what to do about it
 //!
 //! Whoever has the token is a member of the cluster, and nobody else is. Each secret gives one
@@ -23,6 +24,7 @@ mod frame;
 mod identity;
 mod keyring;
 mod link;
+mod links;
 mod listener;
 mod refusal;
 mod secret;
@@ -34,5 +36,6 @@ pub use frame::{Assembler, MAX_FRAME};
 pub use identity::{ALPN, Identity, SERVER_NAME, Security};
 pub use keyring::Keyring;
 pub use link::{Link, Progress};
+pub use links::{Links, Next, Reading, Watch};
 pub use listener::Listener;
 pub use secret::Secret;

@@ -1,225 +1,137 @@
 //! The connections of the control service: nodes, and tools.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 
 use oxiray_control::{Event, PeerId};
-use oxiray_net::{Doorkeeper, Link, Listener, Security};
+use oxiray_net::{Links, Listener, Next, Reading, Security};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::{FromControl, Hello, Purpose, ToControl, from_control};
 use oxiray_wire::control::Text;
 use prost::Message;
-use slab::Slab;
 
-use crate::poller::{Poller, Token};
+use crate::poller::Poller;
 
-/// Frames handed on in one go: a node that says much must not keep others waiting.
-const MOST_AT_ONCE: usize = 1000;
-
+/// What is known of a connection.
 struct Peer {
-    link: Link,
     id: PeerId,
     /// It has said what it is.
     known: bool,
-    /// Closed once everything was sent.
-    closing: bool,
-    dirty: bool,
-    writes: bool,
+    /// Why it is not spoken with: it is to hear that.
+    refusal: Option<String>,
 }
 
 /// All connections.
 pub(super) struct Peers {
-    security: Security,
     listener: Listener,
-    links: Slab<Peer>,
-    by_id: HashMap<PeerId, usize>,
+    links: Links<Peer>,
+    slots: HashMap<PeerId, usize>,
     last_id: u64,
-    doorkeeper: Doorkeeper<usize>,
-    dirty: Vec<usize>,
 }
 
 impl Peers {
     pub(super) fn new(security: Security, listener: Listener) -> Self {
-        Self {
-            security,
-            listener,
-            links: Slab::new(),
-            by_id: HashMap::new(),
-            last_id: 0,
-            doorkeeper: Doorkeeper::default(),
-            dirty: Vec::new(),
-        }
+        Self { listener, links: Links::new(security), slots: HashMap::new(), last_id: 0 }
     }
 
     /// Connections from now on are protected by this.
     pub(super) fn set_security(&mut self, security: Security) {
-        self.security = security;
+        self.links.set_security(security);
     }
 
     pub(super) fn on_listener(&mut self, poller: &Poller) {
-        let now = monotonic_ns();
-        while let Ok(Some((stream, address))) = self.listener.accept() {
-            let Ok(link) = Link::accept(stream, &self.security) else {
-                continue;
-            };
-            let entry = self.links.vacant_entry();
-            let slot = entry.key();
-            if poller.add(link.as_fd(), Token::NetLink(slot)).is_err() {
-                continue;
-            }
-            self.last_id += 1;
-            let id = PeerId(self.last_id);
-            let (known, closing, dirty, writes) = (false, false, false, false);
-            entry.insert(Peer { link, id, known, closing, dirty, writes });
-            self.by_id.insert(id, slot);
-            if let Some(dropped) = self.doorkeeper.admitted(slot, address.ip(), now) {
-                self.drop_link(dropped, poller);
-            }
-        }
+        let (slots, last_id) = (&mut self.slots, &mut self.last_id);
+        self.links.accept(&self.listener, monotonic_ns(), poller, |slot| {
+            *last_id += 1;
+            let id = PeerId(*last_id);
+            slots.insert(id, slot);
+            Peer { id, known: false, refusal: None }
+        });
+        self.forget_gone();
     }
 
-    fn drop_link(&mut self, slot: usize, poller: &Poller) -> Option<Peer> {
-        let peer = self.links.try_remove(slot)?;
-        poller.remove(peer.link.as_fd());
-        self.by_id.remove(&peer.id);
-        Some(peer)
+    /// Forgets those whose connections ended without a word.
+    fn forget_gone(&mut self) {
+        let links = &self.links;
+        self.slots.retain(|id, slot| links.whose(*slot).is_some_and(|peer| peer.id == *id));
     }
 
     /// A connection has something: what it says, and whether it is over.
     pub(super) fn on_link(&mut self, slot: usize, poller: &Poller, events: &mut Vec<Event>) {
-        let Some(peer) = self.links.get_mut(slot) else {
-            return;
-        };
-        let Peer { link, id, known, closing, .. } = peer;
-        let was_known = *known;
-        let mut refusal = None;
-        let mut bad = None;
-        let mut count = 0;
-        let progress = link.on_ready(&mut |frame| {
-            count += 1;
-            if *closing {
-                return ControlFlow::Continue(());
-            }
-            if !*known {
-                match Hello::decode(frame) {
-                    Ok(hello) if hello.version != oxiray_wire::VERSION => {
-                        refusal = Some(other_version(hello.version));
-                    }
-                    Ok(hello) if matches!(hello.purpose(), Purpose::Control | Purpose::Tool) => {
-                        *known = true;
-                    }
-                    _ => bad = Some("it wants something that this service has not"),
-                }
+        let reading = self.links.read(slot, monotonic_ns(), poller, |peer, frame| {
+            if peer.refusal.is_some() {
+                Next::Go
+            } else if !peer.known {
+                greeted(peer, frame)
             } else if let Ok(ToControl { body: Some(body) }) = ToControl::decode(frame) {
-                events.push(Event::Message(*id, body));
+                events.push(Event::Message(peer.id, body));
+                Next::Go
             } else {
-                bad = Some("a message of it cannot be read");
-            }
-            match bad.is_some() || refusal.is_some() || count >= MOST_AT_ONCE {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+                Next::Refuse("a message of it cannot be read".to_owned())
             }
         });
-        let (id, now_known) = (*id, *known);
-        if !was_known && now_known {
-            self.doorkeeper.authenticated(slot);
-        }
-        if let Some(text) = refusal {
-            self.doorkeeper.authenticated(slot);
+        if let Reading::Over(peer, _) = reading {
+            self.slots.remove(&peer.id);
+            events.extend(peer.known.then_some(Event::Closed(peer.id)));
+        } else if let Some(peer) = self.links.whose(slot)
+            && let Some(text) = peer.refusal.clone()
+        {
+            let id = peer.id;
             self.send(&[id], from_control::Body::Refused(Text { text }));
-            return self.close(id);
-        }
-        let over = match (progress, bad) {
-            (_, Some(why)) => Some(why.to_owned()),
-            (Err(error), None) => Some(error.to_string()),
-            (Ok(oxiray_net::Progress::Stopped), None) => {
-                // More is here already, of which the socket knows nothing.
-                return self.on_link(slot, poller, events);
-            }
-            (Ok(_), None) => None,
-        };
-        match over {
-            Some(why) => {
-                self.doorkeeper.gone(slot, &why, monotonic_ns());
-                self.drop_link(slot, poller);
-                if now_known {
-                    events.push(Event::Closed(id));
-                }
-            }
-            None => self.mind_writing(slot, poller),
-        }
-    }
-
-    fn mind_writing(&mut self, slot: usize, poller: &Poller) {
-        let peer = &mut self.links[slot];
-        let wants = peer.link.wants_write();
-        if wants != peer.writes {
-            peer.writes = wants;
-            poller.want_write(peer.link.as_fd(), Token::NetLink(slot), wants);
+            self.close(id);
         }
     }
 
     /// Says something to peers, those that are there.
     pub(super) fn send(&mut self, to: &[PeerId], body: from_control::Body) {
         let bytes = FromControl::from(body).encode_to_vec();
-        for id in to {
-            let Some(&slot) = self.by_id.get(id) else {
-                continue;
-            };
-            if let Err(error) = self.links[slot].link.send(&[&bytes]) {
+        for slot in to.iter().filter_map(|id| self.slots.get(id)) {
+            if let Err(error) = self.links.send(*slot, &[&bytes]) {
                 tracing::error!(%error, "a message is too long to be sent");
             }
-            self.soil(slot);
         }
     }
 
     /// Ends a connection once everything was sent.
     pub(super) fn close(&mut self, id: PeerId) {
-        if let Some(&slot) = self.by_id.get(&id) {
-            self.links[slot].closing = true;
-            self.soil(slot);
-        }
-    }
-
-    fn soil(&mut self, slot: usize) {
-        if !std::mem::replace(&mut self.links[slot].dirty, true) {
-            self.dirty.push(slot);
+        if let Some(slot) = self.slots.remove(&id) {
+            self.links.close(slot);
         }
     }
 
     /// Writes what was said: those that are over.
     pub(super) fn flush(&mut self, poller: &Poller) -> Vec<PeerId> {
-        let mut over = Vec::new();
-        for slot in std::mem::take(&mut self.dirty) {
-            let Some(peer) = self.links.get_mut(slot) else {
-                continue;
-            };
-            peer.dirty = false;
-            let failed = peer.link.flush().is_err();
-            if failed || (peer.closing && peer.link.queued() == 0) {
-                if !peer.closing {
-                    over.push(peer.id);
-                }
-                self.drop_link(slot, poller);
-            } else if peer.closing {
-                self.soil(slot);
-                self.mind_writing(slot, poller);
-            } else {
-                self.mind_writing(slot, poller);
-            }
+        let over: Vec<PeerId> =
+            self.links.flush(monotonic_ns(), poller).into_iter().map(|(peer, _)| peer.id).collect();
+        for id in &over {
+            self.slots.remove(id);
         }
         over
     }
 
     pub(super) fn on_time(&mut self, now: u64, poller: &Poller) {
-        for slot in self.doorkeeper.expired(now) {
-            self.drop_link(slot, poller);
+        if self.next_wakeup().is_some_and(|at| now >= at) {
+            self.links.on_time(now, poller);
+            self.forget_gone();
         }
     }
 
     pub(super) fn next_wakeup(&self) -> Option<u64> {
-        self.doorkeeper.next_wakeup()
+        self.links.next_wakeup()
+    }
+}
+
+/// What a peer says first.
+fn greeted(peer: &mut Peer, frame: &[u8]) -> Next {
+    match Hello::decode(frame) {
+        Ok(hello) if hello.version != oxiray_wire::VERSION => {
+            peer.refusal = Some(other_version(hello.version));
+            Next::Known
+        }
+        Ok(hello) if matches!(hello.purpose(), Purpose::Control | Purpose::Tool) => {
+            peer.known = true;
+            Next::Known
+        }
+        _ => Next::Refuse("it wants something that this service has not".to_owned()),
     }
 }
 

@@ -7,15 +7,15 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use oxiray_net::{Link, LinkError, Security};
+use oxiray_net::{Link, LinkError, Links, Security};
 use oxiray_wire::cluster::{
     FromControl, Hello, Join, Purpose, ToControl, Welcome, from_control, to_control,
 };
 use prost::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Incoming;
-use crate::poller::{Poller, Token};
+use super::Whose;
+use crate::poller::Poller;
 
 /// How long joining may take.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
@@ -23,30 +23,27 @@ const JOIN_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct Uplink {
     address: String,
     resolved: SocketAddr,
-    /// Once there is one.
-    link: Option<Link>,
+    /// By which the node joined, until it is in the table.
+    first: Option<Link>,
+    /// Where it is there, if there is one.
+    slot: Option<usize>,
     /// Why there is none, until that was said.
-    lost: Option<String>,
-    writes: bool,
+    not_made: Option<String>,
 }
 
 /// Resolves and connects; `Err` is a sentence for the user.
 fn connect(address: &str, security: &Security, purpose: Purpose) -> Result<Link, String> {
-    connect_to(resolve(address)?, address, security, purpose)
+    let mut link = Link::connect(resolve(address)?, security)
+        .map_err(|error| format!("cannot connect to {address}: {error}"))?;
+    link.send(&[&hello(purpose)]).map_err(|error| error.to_string())?;
+    Ok(link)
 }
 
-fn connect_to(
-    resolved: SocketAddr,
-    address: &str,
-    security: &Security,
-    purpose: Purpose,
-) -> Result<Link, String> {
-    let mut link = Link::connect(resolved, security)
-        .map_err(|error| format!("cannot connect to {address}: {error}"))?;
+/// What is said first over a connection.
+fn hello(purpose: Purpose) -> Vec<u8> {
     let mut hello = Hello { version: oxiray_wire::VERSION, ..Hello::default() };
     hello.set_purpose(purpose);
-    link.send(&[&hello.encode_to_vec()]).map_err(|error| error.to_string())?;
-    Ok(link)
+    hello.encode_to_vec()
 }
 
 /// The address of `host:port`.
@@ -157,9 +154,9 @@ impl Uplink {
                 let uplink = Self {
                     address: address.to_owned(),
                     resolved: link.peer_addr(),
-                    link: Some(link),
-                    lost: None,
-                    writes: false,
+                    first: Some(link),
+                    slot: None,
+                    not_made: None,
                 };
                 Ok((uplink, welcome))
             }
@@ -168,83 +165,59 @@ impl Uplink {
         }
     }
 
+    /// Puts the connection by which the node joined among the others.
+    pub(super) fn attach(&mut self, links: &mut Links<Whose>, poller: &Poller) -> io::Result<()> {
+        if let Some(link) = self.first.take() {
+            self.slot = Some(links.adopt(link, Whose::Control, poller)?);
+        }
+        Ok(())
+    }
+
     /// Says something, if there is a connection.
-    pub(crate) fn say(&mut self, message: &ToControl) {
-        if let Some(link) = &mut self.link
-            && let Err(error) = link.send(&[&message.encode_to_vec()])
+    pub(super) fn say(&mut self, message: &ToControl, links: &mut Links<Whose>) {
+        if let Some(slot) = self.slot
+            && let Err(error) = links.send(slot, &[&message.encode_to_vec()])
         {
             tracing::error!(%error, "a message to the control service is lost");
         }
     }
 
-    /// Writes what was said, as far as that takes no long.
-    pub(crate) fn finish(&mut self) {
-        let until = Instant::now() + Duration::from_millis(500);
-        while let Some(link) = &mut self.link
-            && link.flush().is_ok()
-            && link.wants_write()
-            && Instant::now() < until
-        {
-            sleep(link, until);
-        }
-    }
-
-    /// Is to be polled: right after joining.
-    pub(crate) fn watch(&self, poller: &Poller) -> io::Result<()> {
-        self.link.as_ref().map_or(Ok(()), |link| poller.add(link, Token::Control))
-    }
-
-    /// Writes what was said; says that there is no connection, if that is new.
-    pub(crate) fn flush(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
-        if let Some(link) = &mut self.link {
-            // An error shows when the connection is read.
-            let _ = link.flush();
-            if link.wants_write() != self.writes {
-                self.writes = link.wants_write();
-                poller.want_write(&*link, Token::Control, self.writes);
-            }
-        }
-        incoming.extend(self.lost.take().map(Incoming::ControlLost));
-    }
-
-    /// Reads what has come.
-    pub(crate) fn on_ready(&mut self, poller: &Poller, incoming: &mut Vec<Incoming>) {
-        let Some(link) = &mut self.link else {
+    /// Ends the connection, and writes what was said before, as far as that takes no long.
+    pub(super) fn finish(&mut self, links: &mut Links<Whose>, poller: &Poller) {
+        let Some((mut link, _)) = self.slot.take().and_then(|slot| links.end(slot, poller)) else {
             return;
         };
-        let result = link.on_ready(&mut |frame| {
-            if let Ok(FromControl { body: Some(body) }) = FromControl::decode(frame) {
-                incoming.push(Incoming::Control(Box::new(body)));
-            }
-            ControlFlow::Continue(())
-        });
-        if let Err(error) = result {
-            self.hang_up(poller);
-            incoming.push(Incoming::ControlLost(error.to_string()));
+        let until = Instant::now() + Duration::from_millis(500);
+        while link.flush().is_ok() && link.wants_write() && Instant::now() < until {
+            sleep(&link, until);
         }
     }
 
-    fn hang_up(&mut self, poller: &Poller) {
-        if let Some(link) = self.link.take() {
-            poller.remove(&link);
-        }
+    /// The connection is over.
+    pub(super) fn on_lost(&mut self) {
+        self.slot = None;
+    }
+
+    /// Why the last connection could not be made, once.
+    pub(super) fn not_made(&mut self) -> Option<String> {
+        self.not_made.take()
     }
 
     /// Makes a new connection, over which `join` is said first.
-    pub(crate) fn dial(&mut self, join: Join, security: &Security, poller: &Poller) {
-        self.hang_up(poller);
+    pub(super) fn dial(&mut self, join: Join, links: &mut Links<Whose>, poller: &Poller) {
+        if let Some(slot) = self.slot.take() {
+            links.end(slot, poller);
+        }
         // Where it was: to ask for its name again could take long.
-        let (at, purpose) = (self.resolved, Purpose::Control);
-        let dialled = connect_to(at, &self.address, security, purpose).and_then(|mut link| {
-            let join = ToControl::from(to_control::Body::Join(join)).encode_to_vec();
-            link.send(&[&join]).map_err(|error| error.to_string())?;
-            poller.add(&link, Token::Control).map_err(|error| error.to_string())?;
-            poller.want_write(&link, Token::Control, true);
-            Ok(link)
-        });
-        match dialled {
-            Ok(link) => (self.link, self.writes) = (Some(link), true),
-            Err(why) => self.lost = Some(why),
+        let hello = hello(Purpose::Control);
+        match links.connect(self.resolved, &hello, Whose::Control, poller) {
+            Ok(slot) => {
+                self.slot = Some(slot);
+                self.say(&ToControl::from(to_control::Body::Join(join)), links);
+            }
+            Err(error) => {
+                self.not_made = Some(format!("cannot connect to {}: {error}", self.address));
+            }
         }
     }
 }
