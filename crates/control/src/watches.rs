@@ -106,6 +106,10 @@ impl Control {
         let Some(id) = ActorId::from_slice(&message.actor) else {
             return;
         };
+        if message.no_restart {
+            // Its node need not say it again.
+            self.send(from.node(), from_control::Body::KillHeard(message.actor.clone()), out);
+        }
         let by_user = message.reason.is_empty();
         let reason = if by_user { "it was killed by ray.kill" } else { &message.reason };
         let Some(actor) = self.actors.get_mut(&id) else {

@@ -10,7 +10,7 @@ use oxiray_wire::control::{
 use crate::deaths::Death;
 use crate::event::Outbox;
 use crate::node::Node;
-use crate::process::{Role, Watched};
+use crate::process::Role;
 use crate::schedule::{ShapeId, Turn};
 
 /// Where a live actor is.
@@ -100,6 +100,7 @@ impl Node {
         self.watch(creator, id);
         // The control service has it, and need not be asked again.
         self.member.creating.remove(&id);
+        // One of this node knows that it waits.
         if self.is_elsewhere(creator) {
             self.tell_watcher(creator, id, out);
         }
@@ -158,8 +159,17 @@ impl Node {
         self.actors.get_mut(&id).expect("is started again").stage = stage;
         self.tell_of_actor(news, out);
         for watcher in watchers {
-            out.send(watcher, from_node::Body::ActorState(state.clone()));
+            self.tell_state(watcher, state.clone(), out);
         }
+    }
+
+    /// Tells a watcher how an actor of this node fares. One of another node hears it by way of
+    /// that, which then notes what it heard; for our own that is done here.
+    fn tell_state(&mut self, watcher: ProcessId, state: ActorState, out: &mut impl Outbox) {
+        if let (Some(id), false) = (ActorId::from_slice(&state.actor), self.is_elsewhere(watcher)) {
+            self.note_heard(watcher, id, self.number, &state);
+        }
+        out.send(watcher, from_node::Body::ActorState(state));
     }
 
     fn watch(&mut self, watcher: ProcessId, id: ActorId) {
@@ -180,7 +190,7 @@ impl Node {
         }
         let unknown = || Death { reason: "unknown actor".into(), ..Death::default() };
         let death = self.deaths.get(&id).cloned().unwrap_or_else(unknown);
-        out.send(from, from_node::Body::ActorState(death.state(id)));
+        self.tell_state(from, death.state(id), out);
     }
 
     /// Gives a waiting actor its worker.
@@ -254,11 +264,6 @@ impl Node {
         let actor = &self.actors[&id];
         let class_name = actor.class_name.clone();
         let restarts = actor.restarts;
-        if let Some(process) = self.processes.get_mut(&watcher)
-            && let Some(watched) = process.watching_elsewhere.get_mut(&id)
-        {
-            *watched = Watched { node: self.number, restarts };
-        }
         let actor_bytes = id.0.to_vec();
         let mut state =
             ActorState { actor: actor_bytes, class_name, restarts, ..ActorState::default() };
@@ -269,7 +274,7 @@ impl Node {
             state.pid = self.processes[&worker].pid;
             self.ensure_channel(watcher, worker, out);
         }
-        out.send(watcher, from_node::Body::ActorState(state));
+        self.tell_state(watcher, state, out);
     }
 
     pub(crate) fn on_kill_actor(
@@ -335,11 +340,9 @@ impl Node {
         for watcher in actor.watchers {
             if let Some(process) = self.processes.get_mut(&watcher) {
                 process.watching.remove(&id);
-                process.watching_elsewhere.remove(&id);
-                out.send(watcher, from_node::Body::ActorState(death.state(id)));
+                self.tell_state(watcher, death.state(id), out);
             }
         }
-        self.member.killing.remove(&id);
         self.deaths.insert(id, death);
     }
 

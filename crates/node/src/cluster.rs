@@ -70,7 +70,7 @@ pub(crate) struct Member {
     pub(crate) last_joined: u32,
     /// Questions to the control service that it has not answered.
     pub(crate) asked: BTreeMap<(ProcessId, u64), to_node::Body>,
-    /// What the control service must not forget: actors to make, or to kill.
+    /// What the control service has not said that it knows: actors to make, or to kill.
     pub(crate) creating: BTreeMap<ActorId, (ProcessId, to_node::Body)>,
     pub(crate) killing: BTreeMap<ActorId, (ProcessId, to_node::Body)>,
     pub(crate) copies: Copies,

@@ -32,7 +32,7 @@ pub(crate) struct Farewell {
     pub(crate) out_of_memory: bool,
 }
 
-/// What was last heard of an actor at another node.
+/// What was last heard of an actor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Watched {
     /// Where it was; 0: not known.
@@ -62,8 +62,8 @@ pub(crate) struct Process {
     pub(crate) leases: BTreeSet<LeaseId>,
     pub(crate) actors: BTreeSet<ActorId>,
     pub(crate) watching: BTreeSet<ActorId>,
-    /// Actors that it watches by way of the control service.
-    pub(crate) watching_elsewhere: BTreeMap<ActorId, Watched>,
+    /// Actors that it asked the control service about, wherever they are: what it heard last.
+    pub(crate) watched: BTreeMap<ActorId, Watched>,
     /// Other nodes that know this process.
     pub(crate) known_at: BTreeSet<u32>,
     /// When it was ready.
@@ -89,7 +89,7 @@ impl Process {
             leases: BTreeSet::new(),
             actors: BTreeSet::new(),
             watching: BTreeSet::new(),
-            watching_elsewhere: BTreeMap::new(),
+            watched: BTreeMap::new(),
             known_at: BTreeSet::new(),
             started: 0,
             idle_since: 0,

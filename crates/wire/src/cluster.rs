@@ -452,7 +452,7 @@ pub mod to_control {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromControl {
     /// Which message.
-    #[prost(oneof = "from_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12")]
+    #[prost(oneof = "from_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13")]
     pub body: Option<from_control::Body>,
 }
 
@@ -500,6 +500,9 @@ pub mod from_control {
         /// That this actor of the node is dead is known, and kept.
         #[prost(bytes = "vec", tag = "12")]
         ActorBuried(Vec<u8>),
+        /// That a process of the node wants this actor to end is known, and kept.
+        #[prost(bytes = "vec", tag = "13")]
+        KillHeard(Vec<u8>),
     }
 }
 

@@ -51,7 +51,7 @@ impl Node {
         let process = self.processes.get_mut(&from).expect("a message has a sender");
         let mut watch = |id: &[u8]| {
             let id = ActorId::from_slice(id)?;
-            process.watching_elsewhere.entry(id).or_default();
+            process.watched.entry(id).or_default();
             Some(id)
         };
         match &body {
@@ -169,6 +169,13 @@ impl Node {
         self.member.asked.remove(&(from, request));
     }
 
+    /// The control service will see to the end of an actor.
+    pub(crate) fn on_kill_heard(&mut self, id: &[u8]) {
+        if let Some(id) = ActorId::from_slice(id) {
+            self.member.killing.remove(&id);
+        }
+    }
+
     /// News of an actor elsewhere for a process of ours; false: it is old.
     fn on_actor_news(
         &mut self,
@@ -180,21 +187,9 @@ impl Node {
         let Some(id) = ActorId::from_slice(&state.actor) else {
             return false;
         };
-        let member = &mut self.member;
-        member.creating.remove(&id);
-        let process = self.processes.get_mut(&to).expect("is there");
-        if state.phase() == ActorPhase::Dead {
-            member.killing.remove(&id);
-            process.watching_elsewhere.remove(&id);
-            return true;
-        }
-        let watched = process.watching_elsewhere.entry(id).or_default();
-        if state.phase() == ActorPhase::Restarting && state.restarts <= watched.restarts {
+        if !self.note_heard(to, id, node, state) {
             return false;
         }
-        let restarts = watched.restarts.max(state.restarts);
-        // What the control service says is said before the actor has a node.
-        *watched = Watched { node, restarts };
         if state.phase() == ActorPhase::Alive {
             let worker = ProcessId(state.process);
             if self.is_elsewhere(worker) && !self.get_to_know(worker, out) {
@@ -202,6 +197,32 @@ impl Node {
             }
             self.ensure_channel(to, worker, out);
         }
+        true
+    }
+
+    /// A process of ours hears from `node` how an actor fares; false: it knew.
+    pub(crate) fn note_heard(
+        &mut self,
+        to: ProcessId,
+        id: ActorId,
+        node: u32,
+        state: &ActorState,
+    ) -> bool {
+        self.member.creating.remove(&id);
+        let Some(process) = self.processes.get_mut(&to) else {
+            return false;
+        };
+        if state.phase() == ActorPhase::Dead {
+            process.watched.remove(&id);
+            return true;
+        }
+        let watched = process.watched.entry(id).or_default();
+        if state.phase() == ActorPhase::Restarting && state.restarts <= watched.restarts {
+            return false;
+        }
+        let restarts = watched.restarts.max(state.restarts);
+        // What the control service says is said before the actor has a node.
+        *watched = Watched { node, restarts };
         true
     }
 
@@ -213,7 +234,7 @@ impl Node {
             let lost = |watched: &Watched| {
                 node.is_none_or(|node| watched.node == node || watched.node == 0)
             };
-            let actors = process.watching_elsewhere.iter();
+            let actors = process.watched.iter();
             again.extend(actors.filter(|(_, w)| lost(w)).map(|(actor, _)| (id, *actor)));
         }
         for (process, actor) in again {

@@ -127,6 +127,7 @@ impl Node {
             }
             Body::Kv(answer) => self.on_kv_answered(answer, out),
             Body::ActorBuried(id) => self.on_actor_buried(&id),
+            Body::KillHeard(id) => self.on_kill_heard(&id),
             Body::Tokens(tokens) => out.change_tokens(tokens),
             Body::State(_) => {}
         }

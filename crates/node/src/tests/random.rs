@@ -174,6 +174,8 @@ proptest! {
         prop_assert!(bed.node.leases.is_empty());
         prop_assert!(bed.node.actors.is_empty());
         prop_assert!(bed.node.deaths.is_empty(), "D-1");
+        prop_assert!(bed.node.member.creating.is_empty() && bed.node.member.killing.is_empty());
+        prop_assert!(bed.node.processes[&DRIVER].watched.is_empty());
         prop_assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());
         prop_assert_eq!(bed.node.bells.len(), 2, "the driver and the gateway");
         prop_assert!(bed.node.rounds.values().all(|round| round.asker == DRIVER));
