@@ -411,3 +411,62 @@ def test_an_error_says_at_which_address_it_was_raised():
         assert out.split() == ["127.0.0.2", "True"]
     finally:
         machine.end()
+
+
+def test_a_detached_actor_keeps_ten_megabytes_without_its_creator(cli, tmp_path):
+    cli.start_head()
+    made = """
+        import os
+        import oxiray as ray
+
+        ray.init(address="auto", namespace="n")
+
+        @ray.remote(max_restarts=-1, max_task_retries=-1)
+        class Keeper:
+            def __init__(self, value):
+                self.value = value
+
+            def get(self):
+                return len(self.value), self.value[-3:], os.getpid()
+
+        value = b"x" * (10 << 20) + b"end"
+        keeper = Keeper.options(name="keeper", lifetime="detached").remote(value)
+        print(ray.get(keeper.get.remote())[2])
+    """
+    found = """
+        import oxiray as ray
+
+        ray.init(address="auto", namespace="n")
+        print(*ray.get(ray.get_actor("keeper").get.remote(), timeout=60))
+    """
+    done = run_driver(cli, tmp_path, made)
+    assert done.returncode == 0, done.stderr
+    os.kill(int(done.stdout), signal.SIGKILL)
+    again = run_driver(cli, tmp_path, found)
+    assert again.returncode == 0, again.stderr
+    length, end, pid = again.stdout.split()
+    assert (length, end) == (str((10 << 20) + 3), "b'end'") and pid != done.stdout.strip()
+
+
+def test_a_detached_actor_that_is_too_large_to_be_kept_is_told(cli, tmp_path):
+    cli.start_head()
+    done = run_driver(
+        cli,
+        tmp_path,
+        """
+        import oxiray as ray
+
+        ray.init(address="auto", namespace="n")
+
+        @ray.remote(max_restarts=1)
+        class Large:
+            def __init__(self, value):
+                pass
+
+        large = Large.options(name="large", lifetime="detached").remote(b"x" * (65 << 20))
+        ray.get(large.__ray_ready__.remote())
+        ray.kill(large)
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "detached actor Large" in done.stderr and "at most 64 MiB" in done.stderr

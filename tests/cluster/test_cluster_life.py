@@ -15,7 +15,7 @@ import oxiray as ray
 import pytest
 from conftest import wait_until
 from oxiray.cluster_utils import Cluster
-from oxiray.exceptions import ObjectLostError
+from oxiray.exceptions import ActorDiedError, ObjectLostError, OwnerDiedError
 from oxiray.experimental import internal_kv
 from oxiray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -161,6 +161,53 @@ class TestADetachedActor:
         assert (start, where) == (41, other.node_id)
         ray.kill(counter)
         wait_until(lambda: not named("counter"))
+
+    LARGE = """
+        import os
+
+        import numpy as np
+
+        @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+        class Large:
+            def __init__(self, array, put, boxed, *, text):
+                self.sums = float(array.sum()), int(put.sum()), len(text)
+                self.boxed = boxed
+
+            def get(self):
+                return self.sums, os.getpid()
+
+            def look(self):
+                return ray.get(self.boxed[0])
+
+        put = ray.put(np.ones(MEGABYTES << 17))
+        boxed = [ray.put(5)]
+        arguments = np.full(MEGABYTES << 17, 2.0), put, boxed
+        large = Large.options(name="large", lifetime="detached")
+        large = large.remote(*arguments, text="x" * 300_000)
+        print(ray.get(large.get.remote())[1])
+    """
+
+    def test_has_its_large_arguments_without_its_creator(self, cluster):
+        pid = int(run_driver(cluster, self.LARGE.replace("MEGABYTES", "10")))
+        large = ray.get_actor("large")
+        whole = 2.0 * (10 << 17), 10 << 17, 300_000
+        for _ in range(2):
+            os.kill(pid, signal.SIGKILL)
+            sums, second = ray.get(large.get.remote(), timeout=60)
+            assert sums == whole and second != pid
+            pid = second
+        # A reference inside an argument is what it was: its value went with its owner.
+        with pytest.raises(OwnerDiedError):
+            ray.get(large.look.remote(), timeout=60)
+        ray.kill(large)
+        wait_until(lambda: not named("large"))
+
+    def test_says_so_if_they_are_too_large_to_be_kept(self, cluster):
+        pid = int(run_driver(cluster, self.LARGE.replace("MEGABYTES", "40")))
+        large = ray.get_actor("large")
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(ActorDiedError, match=r"the process that made (it|this actor)"):
+            ray.get(large.get.remote(), timeout=60)
 
 
 def named(name):

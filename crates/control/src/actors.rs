@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::{ActorInfo, ActorNews, Introduce, KEPT_ACTORS, OfProcess, from_control};
+use oxiray_wire::cluster::{ActorInfo, ActorNews, Introduce, OfProcess, from_control};
 use oxiray_wire::control::{ActorPhase, CreateActor, ToNode, from_node, to_node};
 use prost::Message;
 
@@ -12,7 +12,7 @@ use crate::dead_actors::state_of;
 use crate::event::{Change, Outbox, Table};
 use crate::names::Name;
 use crate::placement::Placement;
-use crate::record::{self, ActorRecord, DeadRecord};
+use crate::record::{ActorRecord, DeadRecord};
 
 /// Who wants to know of an actor, with what a node that does not know them needs.
 pub(crate) type Watchers = BTreeMap<ProcessId, Option<Introduce>>;
@@ -195,10 +195,7 @@ impl Control {
                 told.insert(id.creator(), None);
             }
         }
-        let kept = (KEPT_ACTORS.to_owned(), id.0.to_vec());
-        if self.kv.remove(&kept).is_some() {
-            out.persist(Change::delete(Table::Kv, record::kv_key(&kept.0, &kept.1)));
-        }
+        self.forget_kept(id, out);
         for watcher in told.into_keys() {
             self.tell(watcher, from_node::Body::ActorState(state_of(id, &dead)), out);
         }

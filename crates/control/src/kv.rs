@@ -1,6 +1,7 @@
 //! A table of keys and values, for users and libraries.
 
-use oxiray_wire::cluster::{Kv, KvVerb, from_control};
+use oxiray_ids::ActorId;
+use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb, from_control};
 
 use crate::control::Control;
 use crate::event::{Change, Outbox, PeerId, Table};
@@ -35,6 +36,9 @@ impl Control {
             ));
             return false;
         }
+        if self.comes_too_late(&question.namespace, &question.key) {
+            return false;
+        }
         let key = (question.namespace, question.key);
         if !question.wide && self.kv.contains_key(&key) {
             return false;
@@ -42,6 +46,18 @@ impl Control {
         out.persist(Change::put(Table::Kv, record::kv_key(&key.0, &key.1), value.clone()));
         self.kv.insert(key, value);
         true
+    }
+
+    /// Whether it is kept for an actor that has died meanwhile: nobody would remove it.
+    fn comes_too_late(&self, namespace: &str, key: &[u8]) -> bool {
+        let actor = key.get(..ActorId::LEN).and_then(ActorId::from_slice);
+        namespace == KEPT_ACTORS && actor.is_some_and(|actor| self.dead.get(&actor).is_some())
+    }
+
+    /// Removes what was kept to start an actor again: its key, and those of the parts.
+    pub(crate) fn forget_kept(&mut self, actor: ActorId, out: &mut impl Outbox) {
+        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
+        self.delete_values(Kv { namespace, key, wide: true, ..Kv::default() }, out);
     }
 
     /// How many were removed.

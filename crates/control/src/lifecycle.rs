@@ -98,8 +98,8 @@ impl Control {
         }
         (!self.can_be_made(record)).then(|| {
             format!(
-                "{reason}. It could not be started again: the process that made it, which keeps \
-                 its class and arguments, is gone"
+                "{reason}. It could not be started again: the process that made it, which alone \
+                 had its class and arguments, is gone"
             )
         })
     }

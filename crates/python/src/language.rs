@@ -252,6 +252,10 @@ impl Language for Here<'_> {
         let _ = self.py.import(module);
     }
 
+    fn warn(&mut self, text: &str) {
+        let _ = self.worker.hooks.bind(self.py).call_method1("tell", (text,));
+    }
+
     fn tell(&mut self, failure: &Failure) {
         if let Some(text) = unhandled_text(self.py, failure) {
             let _ = self.worker.hooks.bind(self.py).call_method1("tell", (text,));

@@ -1,4 +1,10 @@
 //! Constructors of actors: asked for, begun, and kept for when their creators are gone.
+//!
+//! What may outlive its creator is kept by the control service, as keys and values in parts of
+//! [`PART`] bytes. It is whole: large arguments are objects of the creator's and go with it, so
+//! that their bytes are kept in their stead. (A reference inside an argument stays one; what it
+//! names is its owner's.) The parts are put before the key that says how many there are: who finds
+//! that one finds all.
 
 use std::sync::Arc;
 
@@ -6,14 +12,27 @@ use oxiray_ids::{ActorId, ProcessId};
 use oxiray_owner::Outbox;
 use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb};
 use oxiray_wire::control::{self, StartActor, to_node};
-use oxiray_wire::frame::Frame;
+use oxiray_wire::frame::{Body, Frame};
 
 use crate::call::Call;
 use crate::lane::Queued;
 use crate::runtime::Runtime;
+use crate::store::Look;
 
-/// Constructors up to this many bytes, with their classes, are kept.
-const MOST_KEPT: usize = 100 << 10;
+/// Bytes of a value of the key-value table: a packet takes them.
+const PART: usize = 64 << 10;
+
+/// Constructors up to this many bytes, with their classes and arguments, are kept.
+pub(crate) const MOST_KEPT: usize = 64 << 20;
+
+/// Why a constructor is not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotKept {
+    #[error("its class and arguments are {} MiB, and at most {} MiB are kept", .0 >> 20, MOST_KEPT >> 20)]
+    TooLarge(usize),
+    #[error("its arguments cannot be read")]
+    Unreadable,
+}
 
 impl Runtime {
     /// Tells the node how the constructor of our actor ended.
@@ -22,30 +41,80 @@ impl Runtime {
         self.lock().io.tell_node(to_node::Body::ActorCreated(created));
     }
 
-    /// Keeps the constructor of an actor, which may outlive its creator, if it is not large.
-    pub(crate) fn keep_constructor(&self, actor: ActorId, call: &Call, class: &[u8]) {
-        let task = call.bytes();
-        if task.len() + class.len() > MOST_KEPT {
-            return;
+    /// Keeps the constructor of an actor, which may outlive its creator.
+    pub(crate) fn keep_constructor(
+        &self,
+        actor: ActorId,
+        task: &[u8],
+        class: &[u8],
+    ) -> Result<(), NotKept> {
+        let task = self.whole_task(task, MOST_KEPT.saturating_sub(class.len()))?;
+        let mut parts = 0_u32;
+        for part in [task.as_slice(), class].concat().chunks(PART) {
+            self.put_kept(part_key(actor, parts), part.to_vec());
+            parts += 1;
         }
-        let mut value = (task.len() as u32).to_le_bytes().to_vec();
-        value.extend_from_slice(task);
-        value.extend_from_slice(class);
-        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
-        let verb = KvVerb::Put as i32;
+        let head = [parts.to_le_bytes(), (task.len() as u32).to_le_bytes()].concat();
+        self.put_kept(actor.0.to_vec(), head);
+        Ok(())
+    }
+
+    /// The frame of a constructor with the bytes of its large arguments in it, if they are not
+    /// more than `most`.
+    fn whole_task(&self, bytes: &[u8], most: usize) -> Result<Vec<u8>, NotKept> {
+        let Ok(Frame::Task(mut task)) = Frame::decode(bytes) else {
+            return Err(NotKept::Unreadable);
+        };
+        let large = |body: &Body<'_>| if let Body::Stored { len, .. } = body { *len } else { 0 };
+        let outside: u64 = task.values.iter().map(|value| large(&value.body)).sum();
+        let len = bytes.len().saturating_add(usize::try_from(outside).unwrap_or(usize::MAX));
+        if len > most {
+            return Err(NotKept::TooLarge(len));
+        }
+        let mut looks: Vec<Option<Look>> = Vec::new();
+        for value in &task.values {
+            looks.push(match value.body {
+                Body::Stored { origin, len } => {
+                    let look = self.look_at(origin, len, || false);
+                    Some(look.map_err(|_| NotKept::Unreadable)?)
+                }
+                _ => None,
+            });
+        }
+        for (value, look) in task.values.iter_mut().zip(&looks) {
+            if let Some(look) = look {
+                value.body = Body::Inline(look.bytes());
+            }
+        }
+        let mut whole = Vec::with_capacity(len);
+        Frame::Task(task).encode(&mut whole);
+        Ok(whole)
+    }
+
+    /// Nobody waits for the answer.
+    fn put_kept(&self, key: Vec<u8>, value: Vec<u8>) {
+        let (verb, namespace) = (KvVerb::Put as i32, KEPT_ACTORS.to_owned());
         let put = Kv { verb, namespace, key, value: Some(value), wide: true, ..Kv::default() };
-        // Nobody waits for the answer.
         self.lock().io.tell_node(to_node::Body::Kv(put));
+    }
+
+    fn get_kept(&self, key: Vec<u8>) -> Option<Vec<u8>> {
+        let (verb, namespace) = (KvVerb::Get as i32, KEPT_ACTORS.to_owned());
+        self.key_value(Kv { verb, namespace, key, ..Kv::default() }, || false)?.value
     }
 
     /// A constructor that was kept, and its class.
     fn kept_constructor(&self, actor: ActorId) -> Option<(Vec<u8>, Vec<u8>)> {
-        let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
-        let get = Kv { verb: KvVerb::Get as i32, namespace, key, ..Kv::default() };
-        let value = self.key_value(get, || false)?.value?;
-        let (len, rest) = value.split_first_chunk()?;
-        let (task, class) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        Some((task.to_vec(), class.to_vec()))
+        let head = self.get_kept(actor.0.to_vec())?;
+        let (parts, task_len) = head.split_first_chunk()?;
+        let (parts, task_len) = (u32::from_le_bytes(*parts), task_len.try_into().ok()?);
+        let mut task = Vec::new();
+        for part in 0..parts {
+            task.extend(self.get_kept(part_key(actor, part))?);
+        }
+        let task_len = u32::from_le_bytes(task_len) as usize;
+        let class = (task_len <= task.len()).then(|| task.split_off(task_len))?;
+        Some((task, class))
     }
 
     /// Asks the creator of an actor for its constructor, and begins it.
@@ -81,4 +150,9 @@ impl Runtime {
         );
         call
     }
+}
+
+/// The key of a part of what is kept for an actor.
+fn part_key(actor: ActorId, part: u32) -> Vec<u8> {
+    [&actor.0[..], &part.to_be_bytes()].concat()
 }

@@ -82,6 +82,9 @@ pub trait Language {
     /// Says that a task of ours failed, and that nobody has looked at its error.
     fn tell(&mut self, failure: &Failure);
 
+    /// Says a sentence of the engine's own where this process prints.
+    fn warn(&mut self, text: &str);
+
     /// Collects garbage.
     fn collect(&mut self);
 

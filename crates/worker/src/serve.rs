@@ -229,15 +229,24 @@ impl<F> Server<F> {
                 return Err("the constructor's arguments are damaged".into());
             }
             // Else it would be tried for ever.
-            let text = "the process that made this actor is gone, and its class and \
-                        arguments were too large to be kept (100 KB)";
+            let text = "the process that made this actor is gone, and its class and arguments \
+                        were not kept";
             runtime.actor_created(actor, language.creation_error(&start.class_name, text));
             return Err(text.into());
         };
         let class = call.function;
         let payload = self.fetch(language, &call, class).map_err(|raised| raised.text)?;
-        if start.keep {
-            runtime.keep_constructor(actor, &call, &payload);
+        // What was kept is whole, and is kept as long as the actor lives.
+        if start.keep && !start.kept {
+            let task = call.bytes();
+            let kept = language.asleep(|| runtime.keep_constructor(actor, task, &payload));
+            if let Err(why) = kept {
+                let class = &start.class_name;
+                language.warn(&format!(
+                    "The detached actor {class} is started again only while the process that made \
+                     it lives: {why}."
+                ));
+            }
         }
         match language.construct(actor, start, &payload, call) {
             Ok(serving) => {

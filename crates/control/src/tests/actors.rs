@@ -132,7 +132,7 @@ fn a_detached_actor_without_its_creator_cannot_start_again() {
     bench.event(Event::Closed(PeerId(2)));
     let asked = bench.watch(process(1, 2), id);
     let reason = &asked.states(process(1, 2))[0].reason;
-    assert!(reason.contains("the process that made it, which keeps its class"), "{reason}");
+    assert!(reason.contains("the process that made it, which alone had its class"), "{reason}");
 }
 
 #[test]
@@ -256,6 +256,34 @@ fn a_detached_actor_that_is_kept_may_wait_without_its_creator() {
     assert_eq!(bench.see().actors[0].phase(), ActorPhase::Pending);
     bench.kill(process(1, 2), id, true);
     assert!(bench.control.kv.is_empty(), "what was kept for it goes with it");
+}
+
+#[test]
+fn what_is_kept_in_parts_goes_with_its_actor_and_does_not_come_after_it() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    let [id, other] = [1, 2].map(|number| actor(process(1, 5), number));
+    let part = |of: oxiray_ids::ActorId, part: &[u8]| {
+        to_control::Body::Kv(Kv {
+            verb: KvVerb::Put.into(),
+            namespace: KEPT_ACTORS.into(),
+            key: [&of.0[..], part].concat(),
+            value: Some(vec![1; 64 << 10]),
+            ..Kv::default()
+        })
+    };
+    for id in [id, other] {
+        bench.create(creation(id, 0));
+        for key in [&[0, 0, 0, 0][..], &[0, 0, 0, 1], &[]] {
+            bench.say(1, part(id, key));
+        }
+    }
+    bench.news(1, id, ActorPhase::Dead, 0);
+    assert_eq!(bench.control.kv.len(), 3, "the other's stay");
+    bench.say(1, part(id, &[0, 0, 0, 2]));
+    assert_eq!(bench.control.kv.len(), 3, "nobody would remove it");
+    bench.restart();
+    assert_eq!(bench.control.kv.len(), 3, "nor has the store any of it");
 }
 
 #[test]
