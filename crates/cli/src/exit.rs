@@ -52,7 +52,10 @@ pub(crate) fn end(result: Result<()>) -> ExitCode {
             (format!("the output cannot be written: {error}"), ExitCode::FAILURE)
         }
         Failure::Unseen(error) => {
-            let nothing = matches!(error, Error::NothingRuns(_) | Error::NoSuchSession(_));
+            let nothing = matches!(
+                error,
+                Error::NothingRuns(_) | Error::NoSuchSession(_) | Error::NothingKept(_)
+            );
             let code = if nothing { ExitCode::from(NOTHING_RUNS) } else { ExitCode::FAILURE };
             (error.to_string(), code)
         }

@@ -28,9 +28,10 @@ use crate::print::remark;
 /// Which session is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Which {
-    /// The session: where the head of its cluster is, or its name, or its directory. The newest,
-    /// if there are several; what OXIRAY_ADDRESS or RAY_ADDRESS says, unless given.
-    #[arg(long, alias = "session", value_name = "ADDRESS")]
+    /// The session: where the head of its cluster is, or its name, or its directory; `last` is the
+    /// one that ended last. The newest that runs, if there are several; what OXIRAY_ADDRESS or
+    /// RAY_ADDRESS says, unless given.
+    #[arg(long, visible_alias = "session", value_name = "ADDRESS")]
     address: Option<String>,
 }
 
@@ -60,6 +61,10 @@ impl Which {
     pub(crate) fn open(&self) -> Result<Session> {
         let address = told(&self.address);
         let session = Session::find(address.as_deref())?;
+        if session.has_ended() {
+            let name = session.dir().file_name().unwrap_or_default().to_string_lossy();
+            tell(&[format!("{name} has ended: this is what it left")]);
+        }
         if address.is_none() {
             let others = folder()?.map_or(0, |folder| others(&folder, &session));
             if others > 0 {

@@ -1,30 +1,24 @@
 //! Files that tools may read, whichever node they are on: the session's logs and events,
 //! and what the kernel says of the machine.
 //!
-//! A path is a folder and a name, nothing more: no name leads out of its folder, and no
-//! link is followed. A thread reads, so that a slow disk keeps nobody else waiting.
+//! A thread reads, so that a slow disk keeps nobody else waiting.
 
-use std::fs::{self, File, Metadata};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 
 use oxiray_ids::ProcessId;
-use oxiray_wire::control::{FileName, FilePart, MOST_OF_FILE, ReadFile};
+use oxiray_session::files;
+use oxiray_wire::control::{FileName, FilePart, ReadFile};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{CWD, Mode, OFlags};
 
 use oxiray_sys::machine::{own_memory, processor_ms};
 
 /// Questions that wait at most; more are refused.
 const MOST_WAITING: usize = 1024;
-
-/// Names in one answer.
-const MOST_NAMES: usize = 500;
 
 /// What the kernel says of the machine: the files of `/proc` that may be read.
 const OF_KERNEL: [&str; 3] = ["stat", "meminfo", "loadavg"];
@@ -116,84 +110,14 @@ fn ring(bell: &OwnedFd) {
 }
 
 fn answer(session: &Path, wanted: &ReadFile, pids: &[u32]) -> FilePart {
-    let part = match wanted.path.split_once('/') {
-        None => names(session, wanted),
-        Some(("machine", name)) => of_machine(name, pids).map(|bytes| cut(&bytes, wanted)),
-        Some((folder @ ("logs" | "events"), name)) => {
-            open(&session.join(folder), name).and_then(|file| of_file(&file, wanted))
+    let of_machine = match wanted.path.split_once('/') {
+        None if wanted.path == "machine" => Some(Ok(files::names(machine_names(), wanted))),
+        Some(("machine", name)) => {
+            Some(of_machine(name, pids).map(|bytes| files::cut(&bytes, wanted)))
         }
-        Some(_) => Err(no_folder()),
+        _ => None,
     };
-    let refused = |error: io::Error| FilePart {
-        refused: match error.kind() {
-            io::ErrorKind::NotFound => format!("there is no file {}", wanted.path),
-            _ => format!("{} cannot be read: {error}", wanted.path),
-        },
-        missing: error.kind() == io::ErrorKind::NotFound,
-        ..FilePart::default()
-    };
-    FilePart { request: wanted.request, ..part.unwrap_or_else(refused) }
-}
-
-fn no_folder() -> io::Error {
-    io::Error::other("only files in `logs`, `events` and `machine` can be")
-}
-
-/// Opens a file of a folder. Links are not followed, and what is no file is not opened.
-fn open(folder: &Path, name: &str) -> io::Result<File> {
-    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
-        return Err(io::Error::other("a file is named by its folder and its name alone"));
-    }
-    let base = OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let folder =
-        rustix::fs::openat(CWD, folder, base | OFlags::DIRECTORY | OFlags::PATH, Mode::empty())?;
-    // Without blocking: opening a pipe would wait for its writer.
-    let flags = base | OFlags::RDONLY | OFlags::NONBLOCK;
-    let file =
-        rustix::fs::openat(&folder, name, flags, Mode::empty()).map_err(|error| match error {
-            rustix::io::Errno::LOOP => io::Error::other("it is a link, which is not followed"),
-            error => error.into(),
-        })?;
-    let file = File::from(file);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    Ok(file)
-}
-
-fn most(wanted: &ReadFile) -> usize {
-    wanted.most.min(MOST_OF_FILE) as usize
-}
-
-/// Where to begin in something of `size` bytes.
-fn begin(wanted: &ReadFile, size: u64) -> u64 {
-    if wanted.from_end { size.saturating_sub(wanted.offset) } else { wanted.offset.min(size) }
-}
-
-/// The same as long as a file exists, whatever it is called. The number of its inode alone is soon
-/// another's when it is gone; that of an earlier time it can not be. (Where files have no time of
-/// birth, as in memory on older systems, numbers are not used again.)
-fn identity(about: &Metadata) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (about.dev(), about.ino(), about.created().ok()).hash(&mut hasher);
-    hasher.finish().max(1)
-}
-
-fn of_file(file: &File, wanted: &ReadFile) -> io::Result<FilePart> {
-    let about = file.metadata()?;
-    let (size, identity) = (about.len(), identity(&about));
-    let offset = begin(wanted, size);
-    let mut bytes = vec![0; most(wanted).min(usize::try_from(size - offset).unwrap_or(usize::MAX))];
-    let len = file.read_at(&mut bytes, offset)?;
-    bytes.truncate(len);
-    Ok(FilePart { offset, bytes, size, identity, ..FilePart::default() })
-}
-
-fn cut(all: &[u8], wanted: &ReadFile) -> FilePart {
-    let size = all.len() as u64;
-    let offset = begin(wanted, size);
-    let bytes = all[offset as usize..].iter().take(most(wanted)).copied().collect();
-    FilePart { offset, bytes, size, ..FilePart::default() }
+    files::answer(wanted, of_machine.unwrap_or_else(|| files::read(session, wanted)))
 }
 
 fn of_machine(name: &str, pids: &[u32]) -> io::Result<Vec<u8>> {
@@ -207,40 +131,18 @@ fn of_machine(name: &str, pids: &[u32]) -> io::Result<Vec<u8>> {
     }
 }
 
-fn names(session: &Path, wanted: &ReadFile) -> io::Result<FilePart> {
-    let mut files = match wanted.path.as_str() {
-        "machine" => {
-            let names = OF_KERNEL.iter().chain([&OF_PROCESSES]);
-            names.map(|name| FileName { name: (*name).to_owned(), size: 0 }).collect()
-        }
-        folder @ ("logs" | "events") => files_of(&session.join(folder))?,
-        _ => return Err(no_folder()),
-    };
-    files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    let size = files.len() as u64;
-    let offset = wanted.offset.min(size);
-    let files = files.into_iter().skip(offset as usize).take(MOST_NAMES).collect();
-    Ok(FilePart { offset, size, files, ..FilePart::default() })
-}
-
-/// The files of a folder; one that does not exist yet has none.
-fn files_of(folder: &Path) -> io::Result<Vec<FileName>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let file = |entry: io::Result<fs::DirEntry>| {
-        let entry = entry.ok()?;
-        let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-        Some(FileName { name: entry.file_name().into_string().ok()?, size: about.len() })
-    };
-    Ok(entries.filter_map(file).collect())
+/// What can be read of the machine.
+fn machine_names() -> Vec<FileName> {
+    let names = OF_KERNEL.iter().chain([&OF_PROCESSES]);
+    names.map(|name| FileName { name: (*name).to_owned(), size: 0 }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use oxiray_session::files::MOST_NAMES;
+    use oxiray_wire::control::MOST_OF_FILE;
 
     use super::*;
 

@@ -36,6 +36,7 @@ mod event_budget;
 mod event_logs;
 mod files;
 mod io;
+mod last_record;
 mod lines;
 mod log_expiry;
 mod log_file;

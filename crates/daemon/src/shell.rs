@@ -97,6 +97,7 @@ impl Shell {
             if let Some(ending) = self.io.ending {
                 self.find_readers();
                 self.departing.iter().for_each(Departing::kill);
+                self.record_last();
                 return self.io.finish(ending);
             }
             let timeout = self.timeout();

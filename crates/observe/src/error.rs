@@ -9,6 +9,14 @@ pub enum Error {
     /// There is no session to look at. Retryable once one was started.
     #[error("no Oxiray session of yours is running (looked in {})", .0.display())]
     NothingRuns(PathBuf),
+    /// No session was kept that has ended.
+    #[error(
+        "no session that has ended is kept in {}; the last {} are, unless OXIRAY_KEEP_SESSIONS says \
+         otherwise",
+        .0.display(),
+        oxiray_session::kept_sessions()
+    )]
+    NothingKept(PathBuf),
     /// The folder of sessions cannot be used; why, and what to do.
     #[error("{0}")]
     Folder(io::Error),

@@ -154,6 +154,9 @@ impl Session {
         for node in nodes.left() {
             self.history.node_left(node.number, node.left_ms * 1_000_000);
         }
+        if let Some(at) = self.observer.ended_ns() {
+            self.history.node_left(self.observer.node(), at);
+        }
         self.gaps = gaps(&self.history, &nodes);
         notes.extend_from_slice(&self.gaps);
         Ok(notes)

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use oxiray_session::Folder;
+use oxiray_session::{Folder, Session as Directory, folder_path};
 
 use crate::error::{Error, Result};
 use crate::session::Session;
@@ -34,22 +34,28 @@ pub fn running() -> Result<Vec<Session>> {
 
 /// There is nothing to look at.
 pub fn nothing_runs() -> Error {
-    Error::NothingRuns(oxiray_session::folder_path())
+    Error::NothingRuns(folder_path())
 }
 
 /// The session that is meant by an address: the directory of one, its name, or where the head of
-/// a cluster is reached; the newest if there is none, or it is `auto`.
+/// a cluster is reached; the newest if there is none, or it is `auto`; `last` is the one that ended
+/// last. By its directory or its name also one that has ended is found.
 pub fn session(address: Option<&str>) -> Result<Session> {
     let address = address.filter(|address| !matches!(*address, "" | "auto" | "local"));
     match address {
-        Some(path) if path.contains('/') => Session::open(Path::new(path)),
+        Some("last") => {
+            let ended = folder()?.map(|folder| folder.ended()).unwrap_or_default();
+            let last = ended.last().ok_or_else(|| Error::NothingKept(folder_path()))?;
+            Session::open_ended(last.path())
+        }
+        Some(path) if path.contains('/') => running_or_ended(Path::new(path)),
         Some(name) if name.starts_with("session_") => {
             let folder = folder()?.ok_or_else(|| Error::NoSuchSession(name.to_owned()))?;
             let session = folder.session(name).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => Error::NoSuchSession(name.to_owned()),
                 _ => Error::Folder(error),
             })?;
-            Session::open(session.path())
+            running_or_ended(session.path())
         }
         Some(address) => {
             let meant = running()?.into_iter().find(|session| session.control() == Some(address));
@@ -60,5 +66,13 @@ pub fn session(address: Option<&str>) -> Result<Session> {
             let newest = running.iter().rev().find_map(|there| Session::open(there.path()).ok());
             newest.ok_or_else(nothing_runs)
         }
+    }
+}
+
+fn running_or_ended(path: &Path) -> Result<Session> {
+    // One that hangs is there, and has not ended.
+    match Directory::at(path) {
+        Ok(there) if there.has_ended() => Session::open_ended(path),
+        _ => Session::open(path),
     }
 }

@@ -16,8 +16,10 @@
 //!   [`task_output`]: what one task printed of them
 //! - `nodes`: nodes, and what each says of its machine; `machine`: processors and memory
 //! - [`py_spy`]: what a process does right now
+//! - `ended`: a session that is not there any more, from what it left
 //! - `observer`: the connection; [`error`]: what can go wrong
 
+mod ended;
 pub mod error;
 mod events;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use oxiray_wire::control::{
 use prost::Message;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
+use crate::ended::Ended;
 use crate::error::{Error, Result};
 
 /// How long nothing may come while answers are waited for.
@@ -31,10 +32,17 @@ pub(crate) struct Question {
     pub(crate) body: to_node::Body,
 }
 
+/// Who answers.
+enum Source {
+    Node(OwnedFd),
+    /// Nobody any more: what a session left does.
+    Ended(Ended),
+}
+
 /// See the module documentation.
 pub(crate) struct Observer {
     session: PathBuf,
-    socket: OwnedFd,
+    source: Source,
     last_request: u64,
     buffer: Vec<u8>,
     patience: Duration,
@@ -46,14 +54,7 @@ impl Observer {
         let failed = |error| Error::Connection { session: session.to_owned(), error };
         let opened = Directory::at(session).and_then(|session| session.connect());
         let socket = opened.map_err(failed)?;
-        let mut this = Self {
-            session: session.to_owned(),
-            socket,
-            last_request: 0,
-            buffer: vec![0; 256 * 1024],
-            patience: PATIENCE,
-            registered: Registered::default(),
-        };
+        let mut this = Self::new(session, Source::Node(socket));
         let mut register = Register { version: oxiray_wire::VERSION, ..Register::default() };
         register.set_kind(ProcessKind::Observer);
         this.send(to_node::Body::Register(register))?;
@@ -70,6 +71,34 @@ impl Observer {
         }
     }
 
+    /// Looks at what a session left that has ended.
+    pub(crate) fn of_ended(session: &Path) -> Result<Self> {
+        let failed = |error| Error::Connection { session: session.to_owned(), error };
+        let gone = || Error::NoSuchSession(session.display().to_string());
+        let ended = Ended::open(session).map_err(failed)?.ok_or_else(gone)?;
+        let registered = ended.registered();
+        Ok(Self { registered, ..Self::new(session, Source::Ended(ended)) })
+    }
+
+    fn new(session: &Path, source: Source) -> Self {
+        Self {
+            session: session.to_owned(),
+            source,
+            last_request: 0,
+            buffer: vec![0; 256 * 1024],
+            patience: PATIENCE,
+            registered: Registered::default(),
+        }
+    }
+
+    /// When the session ended; none: it runs.
+    pub(crate) fn ended_ns(&self) -> Option<u64> {
+        match &self.source {
+            Source::Node(_) => None,
+            Source::Ended(ended) => Some(ended.at_ns()),
+        }
+    }
+
     /// How long an answer may take; never longer than usual.
     pub(crate) fn set_patience(&mut self, patience: Duration) {
         self.patience = patience.min(PATIENCE);
@@ -78,8 +107,7 @@ impl Observer {
     /// Over a socket whose other end a test has.
     #[cfg(test)]
     pub(crate) fn over(socket: OwnedFd, patience: Duration) -> Self {
-        let (session, registered) = (PathBuf::new(), Registered::default());
-        Self { session, socket, last_request: 0, buffer: vec![0; 256 * 1024], patience, registered }
+        Self { patience, ..Self::new(Path::new(""), Source::Node(socket)) }
     }
 
     /// Number of the node that is asked.
@@ -91,20 +119,31 @@ impl Observer {
         Error::Connection { session: self.session.clone(), error }
     }
 
-    fn send(&self, body: to_node::Body) -> Result<()> {
+    fn send(&mut self, body: to_node::Body) -> Result<()> {
+        let socket = match &mut self.source {
+            Source::Node(socket) => socket,
+            Source::Ended(ended) => {
+                ended.ask(body);
+                return Ok(());
+            }
+        };
         let message = ToNode::from(body).encode_to_vec();
-        packet::send(&self.socket, &message, &[]).map_err(|error| self.failed(error))
+        packet::send(socket, &message, &[]).map_err(|error| self.failed(error))
     }
 
     /// The next message; none: there is none in time.
     fn receive(&mut self, until: Instant) -> Result<Option<Body>> {
         loop {
+            let socket = match &mut self.source {
+                Source::Node(socket) => socket,
+                Source::Ended(ended) => return Ok(ended.answer()),
+            };
             // No time at all would mean for ever.
             let left = until.saturating_duration_since(Instant::now());
             let left = left.max(Duration::from_millis(1));
-            let received = set_socket_timeout(&self.socket, Timeout::Recv, Some(left))
+            let received = set_socket_timeout(&*socket, Timeout::Recv, Some(left))
                 .map_err(io::Error::from)
-                .and_then(|()| packet::receive(&self.socket, &mut self.buffer));
+                .and_then(|()| packet::receive(&*socket, &mut self.buffer));
             let len = match received {
                 Ok(Some((len, _))) => len,
                 Ok(None) => return Err(self.failed(io::Error::other("it has ended"))),

@@ -41,11 +41,24 @@ impl Session {
         if !dir.is_dir() {
             return Err(Error::File(format!("there is no session directory {}", dir.display())));
         }
-        let observer = Observer::connect(dir)?;
+        Ok(Self::over(dir, Observer::connect(dir)?))
+    }
+
+    /// What is left of a session that has ended, in that directory.
+    pub fn open_ended(dir: &Path) -> Result<Self> {
+        Ok(Self::over(dir, Observer::of_ended(dir)?))
+    }
+
+    fn over(dir: &Path, observer: Observer) -> Self {
         let (machines, history) = (Machines::default(), History::new());
         let (missing, gaps) = (Vec::new(), Vec::new());
         let (dir, last_node) = (dir.to_owned(), None);
-        Ok(Self { dir, observer, machines, history, missing, gaps, last_node })
+        Self { dir, observer, machines, history, missing, gaps, last_node }
+    }
+
+    /// Whether it has ended, so that this is what it left.
+    pub fn has_ended(&self) -> bool {
+        self.observer.ended_ns().is_some()
     }
 
     /// Its directory: of the node that is asked.

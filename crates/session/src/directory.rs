@@ -177,7 +177,9 @@ fn require_private(about: &Stat, path: &Path) -> io::Result<()> {
     let (owner, mode) = (about.st_uid, about.st_mode & 0o777);
     let path = path.display();
     if owner != ours() {
-        return Err(refused(format!("{path} belongs to user {owner}, not to you")));
+        return Err(refused(format!(
+            "{path} belongs to user {owner}, not to you: it is not used. Have it removed"
+        )));
     }
     if mode & 0o077 != 0 {
         return Err(refused(format!("others may use {path} (mode {mode:o}): `chmod 700 {path}`")));

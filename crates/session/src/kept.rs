@@ -1,4 +1,4 @@
-//! What stays of sessions that have ended: logs and the record of events, of the last ones.
+//! What stays of sessions that have ended: logs, events and the record of the end, of the last ones.
 //!
 //! A directory whose lock nobody holds is one of an ended session. Whoever ends one, and whoever
 //! starts the next one, leaves only what can be looked at in there, and removes the oldest that are
@@ -13,6 +13,7 @@ use oxiray_settings::KEEP_SESSIONS;
 use crate::directory::Directory;
 use crate::folder::Folder;
 use crate::hold::{Hold, LOCK};
+use crate::record::RECORD;
 use crate::session::{SOCKET, Session};
 
 /// All of them together have no more than this, nor than this part of the file system, which may
@@ -20,7 +21,7 @@ use crate::session::{SOCKET, Session};
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_OF_FILE_SYSTEM: u64 = 10;
 /// What stays of one.
-const STAYS: [&str; 2] = ["events", "logs"];
+const STAYS: [&str; 3] = ["events", "logs", RECORD];
 
 /// How many ended sessions are kept.
 pub fn how_many() -> usize {

@@ -20,14 +20,17 @@
 //! - [`Session`]: one of them, with the names of what is in it
 //! - [`Started`]: a node that stays, by `oxiray start`
 //! - [`Service`]: who listens at a socket
+//! - [`files`]: those of a session that tools may read; [`Record`]: what it was at its end
 //! - [`Directory`], [`private_file`]: directories and files for their owner alone
 //! - [`tail`]: the end of a log, for messages
 
 mod directory;
+pub mod files;
 mod folder;
 mod hold;
 mod kept;
 mod place;
+mod record;
 mod service;
 mod session;
 mod started;
@@ -39,6 +42,7 @@ pub use folder::Folder;
 pub use hold::Hold;
 pub use kept::how_many as kept_sessions;
 pub use place::path as folder_path;
+pub use record::Record;
 pub use service::Service;
 pub use session::{Session, tail};
 pub use started::{Started, listen_as_control};

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oxiray_sys::packet;
+use oxiray_wire::control::from_node::Body;
 
 use crate::directory::{Directory, refused};
 use crate::folder::Folder;
 use crate::hold::{Hold, LOCK};
+use crate::record::Record;
 use crate::service::Service;
 
 /// Where the node service listens.
@@ -104,6 +106,11 @@ impl Session {
         matches!(Service::at(&self.directory, SOCKET), Ok(Some(_)))
     }
 
+    /// Whether nobody lives in it any more.
+    pub fn has_ended(&self) -> bool {
+        matches!(Hold::alone(&self.directory), Ok(Some(_)))
+    }
+
     /// Leaves where the dashboard is reached, and the token without which it answers nobody.
     pub fn write_dashboard(&self, address: &str, token: &str) -> io::Result<()> {
         self.directory.write("dashboard.token", token.as_bytes())?;
@@ -119,6 +126,14 @@ impl Session {
     pub fn dashboard_url(&self) -> Option<String> {
         let address = reachable(&self.directory.read("dashboard.address").ok()?);
         Some(format!("http://{address}/?token={}", self.dashboard_token().ok()?))
+    }
+
+    /// Leaves what is to be known of it when it has ended, if it is kept.
+    pub fn record(&self, said: Vec<Body>) -> io::Result<()> {
+        match crate::kept::how_many() {
+            0 => Ok(()),
+            _ => Record::write(&self.directory, said),
+        }
     }
 
     /// Ends what is left of it, if nobody lives in it.

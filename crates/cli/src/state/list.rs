@@ -4,17 +4,19 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use oxiray_observe::find::folder;
 use oxiray_observe::{Filter, Query, Resource, Sort};
+use oxiray_session::Session;
 
 use super::show::{Format, Rows};
 use super::{Which, tell};
 use crate::exit::{Failure, Result, end};
-use crate::print::{paper, terminal_width};
+use crate::print::{paper, print, terminal_width};
 
 /// What to list.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// tasks, actors, objects, nodes, workers or jobs.
+    /// tasks, actors, objects, nodes, workers or jobs; or sessions, those that ended included.
     resource: String,
     /// Only rows of which this holds: key=value or key!=value; may be given again.
     #[arg(long, short, value_name = "CONDITION")]
@@ -41,6 +43,9 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn list(options: &Options) -> Result<()> {
+    if options.resource == "sessions" {
+        return sessions();
+    }
     let resource: Resource = options.resource.parse()?;
     let filters = options.filter.iter().map(|text| text.parse::<Filter>());
     let query = Query {
@@ -70,4 +75,15 @@ fn list(options: &Options) -> Result<()> {
         tell(&[format!("the terminal is too narrow for {columns}; --format yaml shows all")]);
     }
     Ok(())
+}
+
+/// The sessions of this user on this machine, by what `--session` takes; the newest last.
+fn sessions() -> Result<()> {
+    let Some(folder) = folder()? else {
+        return Ok(());
+    };
+    let line = |state: &str, session: &Session| format!("{state:<8} {}\n", session.name());
+    let ended: String = folder.ended().iter().map(|session| line("ENDED", session)).collect();
+    let running: String = folder.running().iter().map(|session| line("RUNNING", session)).collect();
+    print(&format!("{ended}{running}"))
 }

@@ -27,6 +27,10 @@ pub fn run(options: &Options) -> ExitCode {
 
 fn stacks(options: &Options) -> Result<()> {
     let mut session = options.which.open()?;
+    if session.has_ended() {
+        // Its processes' numbers may be those of others by now.
+        return Err(Failure::NothingRuns("none of its processes is there any more".into()));
+    }
     let alive = Filter::new("is_alive", "=", "true")?;
     let query = Query { filters: vec![alive], ..Query::default() };
     let workers = session.list(Resource::Workers, &query)?.rows;
