@@ -122,14 +122,16 @@ impl Connection {
         }
     }
 
-    /// Kills it with all that it has started, which is in its group.
+    /// Kills it with all that it has started, which is in its group. It may have ended.
     pub(crate) fn kill_with_group(&self) {
-        // As long as it can be signalled its number is no other's, though it may have ended.
+        // As long as it can be signalled, be it as a status that nobody has taken, its number is no
+        // other's.
         let is_there = self.pidfd.as_ref().is_some_and(|pidfd| {
             rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::STOP).is_ok()
         });
-        if is_there {
-            oxiray_sys::process::kill_group(self.pid);
+        match is_there {
+            true => oxiray_sys::process::kill_group(self.pid),
+            false => oxiray_sys::process::kill_group_left_by(self.pid),
         }
         self.kill();
     }

@@ -65,7 +65,7 @@ impl Shell {
         let mut last_lines = Vec::new();
         if let Some(output) = departing.connection.output {
             // Its zygote has done that, unless it died before.
-            oxiray_sys::process::kill_group_left_by(departing.connection.pid);
+            departing.kill();
             let reader = self.node.reader_of(departing.process);
             self.io.outputs[output].reader = reader;
             self.io.read_output(output, 0, true);
