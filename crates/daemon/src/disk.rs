@@ -29,16 +29,16 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Spills to where the user said, which is tried now, or into the session's directory.
+    /// Spills to where the user said, which is tried now, or where it is best.
     pub(crate) fn new(
         config: &NodeConfig,
         session: &Path,
         arena: Arc<Mapping>,
     ) -> io::Result<Self> {
         let name = session.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let inside = [session.join("spill").to_string_lossy().into_owned()];
+        let unsaid = [unsaid_target(session)];
         let said = !config.spill_to.is_empty();
-        let entries = if said { config.spill_to.as_slice() } else { &inside };
+        let entries = if said { config.spill_to.as_slice() } else { &unsaid };
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let mut disk = Self {
             target: Target::parse(entries).map_err(io::Error::other)?,
@@ -132,6 +132,20 @@ impl Disk {
         if let Some(clerk) = self.clerk {
             clerk.stop();
         }
+    }
+}
+
+/// Where objects go that nobody said a place for: into the session's directory, unless that is in
+/// memory, as that of XDG_RUNTIME_DIR is. A store that is full would only fill memory once more.
+fn unsaid_target(session: &Path) -> String {
+    let is_in_memory = |path: &Path| {
+        const TMPFS: u64 = 0x0102_1994;
+        rustix::fs::statfs(path).is_ok_and(|about| about.f_type as u64 == TMPFS)
+    };
+    let on_disk = Path::new("/var/tmp");
+    match is_in_memory(session) && on_disk.is_dir() && !is_in_memory(on_disk) {
+        true => on_disk.to_string_lossy().into_owned(),
+        false => session.join("spill").to_string_lossy().into_owned(),
     }
 }
 

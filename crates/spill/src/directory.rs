@@ -57,7 +57,7 @@ impl Directory {
             Ok(found) if found.is_dir() => {}
             Ok(_) => return Err(unusable("it is a file".to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if let Err(error) = fs::create_dir(named)
+                if let Err(error) = DirBuilder::new().mode(0o700).create(named)
                     && error.kind() != io::ErrorKind::AlreadyExists
                 {
                     return Err(unusable(match error.kind() {
