@@ -15,7 +15,7 @@ OURS = {
     "sys": "",
     "settings": "",
     "words": "",
-    "session": "settings sys",
+    "session": "settings sys wire",
     "channel": "sys",
     "store": "ids sys words",
     "scheduler": "ids wire words",

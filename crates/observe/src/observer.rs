@@ -36,7 +36,7 @@ pub(crate) struct Question {
 enum Source {
     Node(OwnedFd),
     /// Nobody any more: what a session left does.
-    Ended(Ended),
+    Ended(Box<Ended>),
 }
 
 /// See the module documentation.
@@ -77,7 +77,7 @@ impl Observer {
         let gone = || Error::NoSuchSession(session.display().to_string());
         let ended = Ended::open(session).map_err(failed)?.ok_or_else(gone)?;
         let registered = ended.registered();
-        Ok(Self { registered, ..Self::new(session, Source::Ended(ended)) })
+        Ok(Self { registered, ..Self::new(session, Source::Ended(ended.into())) })
     }
 
     fn new(session: &Path, source: Source) -> Self {
