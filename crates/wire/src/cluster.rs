@@ -605,7 +605,7 @@ pub struct Keys {
 #[derive(Clone, PartialEq, Message)]
 pub struct BetweenNodes {
     /// Which message.
-    #[prost(oneof = "between_nodes::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12")]
+    #[prost(oneof = "between_nodes::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13")]
     pub body: Option<between_nodes::Body>,
 }
 
@@ -654,6 +654,9 @@ pub mod between_nodes {
         /// Wants leases for a process of the sender.
         #[prost(message, tag = "12")]
         AskLeases(AskLeases),
+        /// The sender has copies of these objects of the receiver, which it read elsewhere.
+        #[prost(message, tag = "13")]
+        Holds(Keys),
     }
 }
 

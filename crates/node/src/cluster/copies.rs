@@ -256,6 +256,11 @@ impl Node {
             return self.end_copy(origin, why, now, out);
         }
         copy.stage = Stage::Here(key);
+        if node != origin.node {
+            // It says when the object is freed, and only to those of whom it knows.
+            let keys = Keys { keys: vec![origin.key.0], node: origin.node };
+            tell(origin.node, between_nodes::Body::Holds(keys), out);
+        }
         member.copies.by_request.remove(&copy.request);
         let waiters = std::mem::take(&mut copy.waiters);
         self.keeper.on_copied(key, now);
@@ -313,8 +318,18 @@ impl Node {
         }
     }
 
-    /// A node is gone: what was to come from it is asked for elsewhere, or is lost.
+    /// A node is gone: what was to come from it is asked for elsewhere, or is lost; and of its own
+    /// objects nobody will say when they are freed.
     pub(crate) fn on_source_lost(&mut self, node: u32, now: u64, out: &mut impl Outbox) {
+        let theirs = self.member.copies.by_origin.iter();
+        let complete = |copy: &Copy| matches!(copy.stage, Stage::Here(_));
+        let theirs: Vec<Origin> = theirs
+            .filter(|(origin, copy)| origin.node == node && complete(copy))
+            .map(|(origin, _)| *origin)
+            .collect();
+        for origin in theirs {
+            self.end_copy(origin, node_left(), now, out);
+        }
         let asked = |copy: &Copy| match copy.stage {
             Stage::Asked(key, source) if source == node => Some(key),
             _ => None,

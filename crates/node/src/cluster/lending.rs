@@ -168,6 +168,25 @@ impl Node {
         self.end_grant(done.grant, key, now, out);
     }
 
+    /// A node has copies of objects of this one that it read elsewhere.
+    pub(crate) fn on_holds(&mut self, node: u32, held: &Keys, out: &mut impl Outbox) {
+        let number = self.number;
+        let Some(member) = self.member.as_mut().filter(|_| held.node == number) else {
+            return;
+        };
+        let (here, freed): (Vec<u64>, Vec<u64>) =
+            held.keys.iter().partition(|key| self.keeper.has(StoreKey(**key)));
+        for key in here {
+            let holders = &mut member.lending.objects.entry(StoreKey(key)).or_default().holders;
+            if !holders.contains(&node) {
+                holders.push_back(node);
+            }
+        }
+        if !freed.is_empty() {
+            tell(node, between_nodes::Body::Freed(Keys { keys: freed, node: number }), out);
+        }
+    }
+
     fn end_grant(&mut self, grant: u64, key: StoreKey, now: u64, out: &mut impl Outbox) {
         out.end_lending(grant);
         let (keeper, mut counter) = keeper!(self, out);

@@ -69,6 +69,7 @@ impl Node {
             Body::PullAnswer(answer) => self.on_pull_answer(node, answer, now, out),
             Body::PullDone(done) => self.on_pull_done(node, done, now, out),
             Body::Freed(keys) => self.on_copies_freed(keys, now, out),
+            Body::Holds(keys) => self.on_holds(node, &keys, out),
             // The shell passes frames on by itself.
             Body::Passed(_) => {}
         }

@@ -3,7 +3,8 @@
 use oxiray_ids::{ProcessId, StoreKey};
 
 use super::{Keeper, Orders};
-use crate::table::Extent;
+use crate::table::{Extent, MAX_SLOTS};
+use crate::word::State;
 
 impl Keeper {
     /// The node service itself makes copies here and holds objects, by this row.
@@ -24,6 +25,13 @@ impl Keeper {
             self.let_stay(key.slot(), now);
             self.table.seal(key, true);
         }
+    }
+
+    /// Whether an object is in this store, and is not about to go.
+    pub fn has(&self, key: StoreKey) -> bool {
+        let slot = key.slot();
+        let word = (slot < MAX_SLOTS).then(|| self.table.word(slot));
+        word.is_some_and(|word| word.is(key) && word.state() != State::Free && !word.is_doomed())
     }
 
     /// Keeps an object where it is while another node reads it; `None`: it is not in memory.

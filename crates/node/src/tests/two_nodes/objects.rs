@@ -184,3 +184,41 @@ fn a_reader_that_left_holds_nothing() {
     nodes.say(owner, to_node::Body::Free(Stored { keys: vec![key.0] }));
     assert!(nodes.is_empty(B));
 }
+
+#[test]
+fn copies_go_with_the_node_that_would_say_when_they_are_freed() {
+    let (mut nodes, _, key) = with_object();
+    nodes.pull(DRIVER, 1, B, key);
+    nodes.settle();
+    nodes.transfer(A);
+    assert!(!nodes.is_empty(A));
+    nodes.lose(B);
+    nodes.settle();
+    assert!(nodes.is_empty(A));
+}
+
+#[test]
+fn a_copy_that_was_read_elsewhere_goes_when_its_object_does() {
+    const E: u32 = 5;
+    let mut nodes = Nodes::new(&[1; 5]);
+    let owner = nodes.admit(B, ProcessKind::Driver);
+    let key = nodes.make(owner);
+    let [at_c, at_d, at_e] = [C, D, E].map(|node| nodes.admit(node, ProcessKind::Driver));
+    nodes.pull(at_c, 1, B, key);
+    nodes.settle();
+    nodes.transfer(C);
+    // Two read it at B, so that the next is sent to C.
+    for reader in [at_d, at_e, DRIVER] {
+        nodes.pull(reader, 2, B, key);
+        nodes.settle();
+    }
+    let [transfer] = nodes.parts[&A].asked.transfers[..] else { panic!("it is sent on") };
+    assert_eq!(transfer.node, C);
+    for node in [A, D, E] {
+        nodes.transfer(node);
+        assert!(!nodes.is_empty(node));
+    }
+    nodes.say(owner, to_node::Body::Free(Stored { keys: vec![key.0] }));
+    nodes.settle();
+    assert!((A..=E).all(|node| nodes.is_empty(node)));
+}
