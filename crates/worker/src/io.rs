@@ -159,13 +159,15 @@ impl Io {
         self.constructors.remove(&actor);
     }
 
-    /// Sends the constructor of an actor of ours to its worker.
+    /// Sends the constructor of an actor of ours to its worker. One that we have no more use for was
+    /// started again by a control service that has not heard of its end.
     pub(crate) fn send_constructor(&mut self, peer: ProcessId, actor: ActorId) {
-        if let Some((task, again)) = self.constructors.remove(&actor) {
-            self.send(peer, &Frame::Constructor(actor, &task));
-            if again {
-                self.constructors.insert(actor, (task, again));
-            }
+        let Some((task, again)) = self.constructors.remove(&actor) else {
+            return self.kill_actor(actor, "all handles of the actor are gone");
+        };
+        self.send(peer, &Frame::Constructor(actor, &task));
+        if again {
+            self.constructors.insert(actor, (task, again));
         }
     }
 
