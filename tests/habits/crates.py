@@ -33,7 +33,7 @@ OURS = {
     "daemon": "channel control dashboard events ids net node persist session settings spill store"
     " sys wire words",
     "cli": "ids net observe scheduler session settings sys wire words",
-    "sim": "control ids node store sys wire",
+    "sim": "control ids node owner store sys wire",
 }
 
 # Crates that decide: without clock, sockets, threads and chance.

@@ -306,6 +306,11 @@ impl Node {
         }
     }
 
+    /// What the store holds now. Looks at every object.
+    pub fn store_usage(&self) -> oxiray_store::Usage {
+        self.keeper.usage()
+    }
+
     /// Nothing of the arena above this was ever used.
     pub fn store_reached(&self) -> u64 {
         self.keeper.reached()

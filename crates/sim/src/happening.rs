@@ -4,23 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use oxiray_ids::ProcessId;
+use oxiray_node::{DiskNews, Transfer};
 use oxiray_wire::cluster::{between_nodes, from_control, to_control};
 use oxiray_wire::control::{from_node, to_node};
 
-/// What processes say to each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Frame {
-    /// Run this task; the number of the attempt.
-    Task(usize, u32),
-    /// This attempt has ended.
-    Answer(usize, u32),
-}
+use crate::rings::Way;
 
 /// What goes over the connection of two nodes.
 #[derive(Debug)]
 pub(crate) enum Said {
     Message(Box<between_nodes::Body>),
-    Frame(ProcessId, ProcessId, Frame),
+    /// What a process says to another.
+    Frame(ProcessId, ProcessId, Vec<u8>),
 }
 
 /// Something happens. Machines and drivers go by their places in the world's lists.
@@ -68,24 +63,32 @@ pub(crate) enum Happening {
     ToProcess(ProcessId, from_node::Body),
     /// and of a process to its node.
     FromProcess(ProcessId, to_node::Body),
-    /// A frame comes to a process of the same node.
-    Frame(ProcessId, ProcessId, Frame),
+    /// Whoever reads a channel looks into it.
+    RingRead(Way),
+    /// A process lets its owner know that time has passed.
+    Tick(ProcessId),
+    /// A program has slept.
+    Wake(ProcessId, u64),
+    /// A task has waited for long.
+    Lend(ProcessId, u64),
     /// A worker that was asked for is there.
     WorkerStarts(usize),
     /// A process ends; its node hears of it then.
     ProcessEnds(ProcessId, &'static str),
     NodeHearsOfEnd(ProcessId, &'static str),
-    /// A worker is done with what it runs.
-    TaskEnds(ProcessId, usize, u32),
-    ActorIsMade(ProcessId),
+    /// A disk is done.
+    Disk(usize, DiskNews),
+    /// The bytes of an object have come from another node, or will not.
+    Transfer(usize, Transfer),
     NodeTick(usize),
     DriverStarts(usize),
-    /// A driver looks at its idle leases.
-    DriverTick(usize),
     /// Troubles.
     NodeDies,
     LinkBreaks,
     DriverDies(usize),
+    ActorIsKilled,
+    /// A worker crashes, if it is still there.
+    Crash(ProcessId),
     /// All of the world is looked at.
     Review,
 }

@@ -81,12 +81,17 @@ impl World {
         };
         let mut wishes = Wishes::default();
         control.on_event(event, now, &mut wishes);
+        self.report.control_events += 1;
+        if self.report.control_events.is_multiple_of(self.plan.validate_once_in) {
+            control.validate();
+        }
         self.carry_out_control(wishes);
     }
 
     pub(crate) fn control_tick(&mut self) {
-        self.head.tick_at = None;
-        self.control_event(Event::Tick);
+        if self.head.tick_at.take_if(|at| *at <= self.now).is_some() {
+            self.control_event(Event::Tick);
+        }
     }
 
     fn carry_out_control(&mut self, wishes: Wishes) {

@@ -1,33 +1,53 @@
 //! A cluster in one thread, in virtual time.
 //!
-//! The decisions are production's: [`oxiray_control::Control`] and one
-//! [`oxiray_node::Node`] for every machine. Around them is a world that is
-//! made up: a clock, a network with latency in which messages of a pair keep
-//! their order, programs that have tasks and make actors, workers that run for
-//! a while. Nodes die, connections break, the control service is started again,
-//! and everything that must hold is looked at on the way. The same seed gives
-//! the same run. The way in:
+//! The decisions are production's: [`oxiray_control::Control`], one [`oxiray_node::Node`] for every
+//! machine with the keeper and the table of its store, and one [`oxiray_owner::Owner`] for every
+//! process. Around them is a world that is made up: a clock, a network with latency in which
+//! messages of a pair keep their order, rings between processes, disks, and programs that submit,
+//! nest, put, wait, make actors and call them. Nodes die, connections break, workers crash, actors
+//! are killed, the control service is started again, and everything that must hold is looked at on
+//! the way. The same seed gives the same run. The way in:
 //!
 //! - `plan`: what a run is made of
-//! - `world`: machines, the network between them, and what goes wrong
 //! - `run`: the loop, and what must hold (S-1 to S-6)
-//! - `happening`: what happens, and when
+//! - `program`, `oracle`, `judge`: what programs do, what must come out, and whether it does
+//! - `drivers`: programs of users
+//! - `desk`, `asking`, `waiting`, `looking`: what programs ask their processes for, and how they wait
+//! - `process`, `outbox`, `hearing`, `executing`: a process, and what its shell does
+//! - `rings`, `parcel`, `shapes`: channels between processes; values as bytes; what tasks need
+//! - `world`, `network`: machines, what is between them, and what goes wrong
 //! - `machine`, `membership`: a node and what its shell does
 //! - `head`: the control service and what its shell does
-//! - `drivers`, `processes`: programs and workers
-//! - `random`: numbers from a seed
+//! - `happening`: what happens, and when
+//! - `random`: numbers from a seed; `seeds`: many runs, and those that fail
 
+mod asking;
+mod desk;
 mod drivers;
+mod executing;
 mod happening;
 mod head;
+mod hearing;
+mod judge;
+mod looking;
 mod machine;
 mod membership;
+mod network;
+mod oracle;
+mod outbox;
+mod parcel;
 mod plan;
-mod processes;
+mod process;
+mod program;
 mod random;
+mod rings;
 mod run;
+mod seeds;
+mod shapes;
+mod waiting;
 mod world;
 
-pub use plan::{MICROSECOND, MILLISECOND, Plan, SECOND};
+pub use plan::{MICROSECOND, MILLISECOND, Menu, Plan, SECOND};
 pub use random::Random;
+pub use seeds::run_seeds;
 pub use world::{Report, World};

@@ -1,16 +1,21 @@
 //! A machine: a node, and around it what the shell of `oxirayd` does.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_node::{Endpoint, Node, Outbox, Setup, Transfer};
-use oxiray_store::{Extent, TABLE_BYTES, Table};
+use oxiray_store::{Extent, State, TABLE_BYTES, Table, Word};
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{BetweenNodes, Join, NodeInfo, Tokens, to_control};
 use oxiray_wire::control::{Amount, ReadFile, UNIT, from_node};
 
 use crate::happening::Happening;
+use crate::looking::Memory;
 use crate::plan::SECOND;
+use crate::rings::Bridge;
+
+/// Bytes of a machine's store: a few objects.
+const STORE: u64 = 64 << 20;
 
 pub(crate) struct Machine {
     pub(crate) alive: bool,
@@ -23,7 +28,12 @@ pub(crate) struct Machine {
     /// Came before it was a member: others may hear of it first.
     pub(crate) early: Vec<Happening>,
     /// Channels with processes of other nodes: ours first.
-    pub(crate) bridges: HashSet<(ProcessId, ProcessId)>,
+    pub(crate) bridges: BTreeMap<(ProcessId, ProcessId), Bridge>,
+    /// Frames of nodes that it has not heard of yet.
+    pub(crate) early_frames: BTreeMap<u32, Vec<(ProcessId, ProcessId, Vec<u8>)>>,
+    /// The table of its store, and the bytes there.
+    pub(crate) table: Option<Table>,
+    pub(crate) memory: Memory,
     pub(crate) processes: BTreeSet<ProcessId>,
     pub(crate) tick_at: Option<u64>,
     /// How often the connection with each other machine broke, as far as seen here.
@@ -32,6 +42,8 @@ pub(crate) struct Machine {
     pub(crate) left: BTreeSet<u32>,
     /// CPUs of what runs here at this moment.
     pub(crate) used: u64,
+    /// Some task here has lent its CPUs.
+    pub(crate) has_lent: bool,
     /// Of each kind of task: since when there has been room for it.
     pub(crate) room_since: [Option<u64>; 4],
 }
@@ -47,7 +59,8 @@ impl Machine {
             host: format!("machine-{index}"),
             available: total.clone(),
             total,
-            labels: [("zone".to_owned(), format!("zone-{}", index % 3))].into(),
+            // The first one does not die: there is always one in zone 1.
+            labels: [("zone".to_owned(), format!("zone-{}", (index + 1) % 3))].into(),
             is_head: index == 0,
             python: "3.11".into(),
             ..NodeInfo::default()
@@ -59,18 +72,34 @@ impl Machine {
             node: None,
             connection: None,
             early: Vec::new(),
-            bridges: HashSet::new(),
+            bridges: BTreeMap::new(),
+            early_frames: BTreeMap::new(),
+            table: None,
+            memory: Memory::default(),
             processes: BTreeSet::new(),
             tick_at: None,
             epochs: BTreeMap::new(),
             left: BTreeSet::new(),
             used: 0,
+            has_lent: false,
             room_since: [None; 4],
         }
     }
 
     pub(crate) fn number(&self) -> u32 {
         self.info.number
+    }
+
+    /// What its store holds, as far as the first slots tell: names, owners and creators.
+    pub(crate) fn stored(&self) -> Vec<(StoreKey, Word, ProcessId, ProcessId)> {
+        let table = self.table.iter();
+        let slots = table.flat_map(|table| (0..1000).map(move |slot| (table, slot)));
+        let used = slots.filter(|(table, slot)| table.word(*slot).state() != State::Free);
+        let all = used.map(|(table, slot)| {
+            let (word, (owner, creator)) = (table.word(slot), table.parties(slot));
+            (StoreKey::new(slot, word.generation()), word, owner, creator)
+        });
+        all.collect()
     }
 
     pub(crate) fn cpus(&self) -> u64 {
@@ -82,17 +111,18 @@ impl Machine {
         self.info.number = number;
         let setup = Setup {
             resources: self.info.total.clone(),
-            store_size: 1 << 20,
-            store_patience: SECOND,
+            store_size: STORE,
+            store_patience: 30 * SECOND,
             prestart_workers: 0,
             max_starting: 4,
-            max_processes: 64,
+            max_processes: 256,
             clock_began_ns: 0,
             job: None,
             member: self.info.clone(),
             alone: false,
         };
         let table = memory_file("sim-table", TABLE_BYTES).and_then(Table::map).expect("memory");
+        self.table = Some(table.clone());
         self.node = Some(Node::new(setup, table));
     }
 }
@@ -109,6 +139,12 @@ pub(crate) enum Asked {
     Control(to_control::Body),
     Dial(Join),
     Left(u32),
+    Spill(Vec<(StoreKey, Extent)>),
+    Restore(StoreKey, Extent),
+    ForgetCopy(StoreKey),
+    Transfer(Transfer),
+    Lend(u64, Extent),
+    EndLending(u64),
 }
 
 /// What a node asks for in one event, in order.
@@ -153,13 +189,24 @@ impl Outbox for Wishes {
     fn shut_down(&mut self, _asked: bool) {
         unreachable!("this node ends with nobody");
     }
-    // There are no large objects in this world.
-    fn spill(&mut self, _batch: Vec<(StoreKey, Extent)>) {}
-    fn restore(&mut self, _key: StoreKey, _extent: Extent) {}
-    fn forget_copy(&mut self, _key: StoreKey) {}
+    fn spill(&mut self, batch: Vec<(StoreKey, Extent)>) {
+        self.0.push(Asked::Spill(batch));
+    }
+    fn restore(&mut self, key: StoreKey, extent: Extent) {
+        self.0.push(Asked::Restore(key, extent));
+    }
+    fn forget_copy(&mut self, key: StoreKey) {
+        self.0.push(Asked::ForgetCopy(key));
+    }
+    fn transfer(&mut self, transfer: Transfer) {
+        self.0.push(Asked::Transfer(transfer));
+    }
+    fn lend(&mut self, grant: u64, extent: Extent) {
+        self.0.push(Asked::Lend(grant, extent));
+    }
+    fn end_lending(&mut self, grant: u64) {
+        self.0.push(Asked::EndLending(grant));
+    }
     fn tell_user(&mut self, _text: String) {}
-    fn transfer(&mut self, _transfer: Transfer) {}
-    fn lend(&mut self, _grant: u64, _extent: Extent) {}
     fn read_file(&mut self, _asker: ProcessId, _wanted: ReadFile) {}
-    fn end_lending(&mut self, _grant: u64) {}
 }

@@ -1,11 +1,32 @@
 //! What a run is made of.
 
+use crate::random::Random;
+
 /// Nanoseconds in a microsecond,
 pub const MICROSECOND: u64 = 1_000;
 /// in a millisecond,
 pub const MILLISECOND: u64 = 1_000_000;
 /// and in a second.
 pub const SECOND: u64 = 1_000_000_000;
+
+/// What programs choose from. Times are virtual.
+#[derive(Clone, Copy, Debug)]
+pub struct Menu {
+    /// How long a task runs: between these.
+    pub task_time: (u64, u64),
+    /// Of all tasks, one in so many asks for two CPUs, to be spread, or for a
+    /// label, each; 0: none.
+    pub special_once_in: u64,
+    /// One in so many raises; 0: none.
+    pub raise_once_in: u64,
+    /// One value in so many is large; 0: none.
+    pub stored_once_in: u64,
+    /// Actors are made.
+    pub actors: bool,
+    /// Tasks are tried for ever and submit none of their own, and programs live: whatever dies,
+    /// every value is had in the end.
+    pub sturdy: bool,
+}
 
 /// The sizes of a run, and what goes wrong in it. Times are virtual.
 #[derive(Clone, Debug)]
@@ -20,35 +41,78 @@ pub struct Plan {
     pub drivers: usize,
     /// Programs that end in the middle of their work, one to a node.
     pub mortal_drivers: usize,
-    /// Tasks of all programs that live.
+    /// Plain tasks of all programs that live.
     pub tasks: usize,
-    /// How long a task runs: between these.
-    pub task_time: (u64, u64),
-    /// Actors of each program.
+    /// Named actors of each program.
     pub actors: usize,
+    /// Steps of each program: whatever programs do.
+    pub steps: u8,
+    /// What there is to do.
+    pub menu: Menu,
     /// Nodes that die, at random times within `trouble`.
     pub node_deaths: usize,
     /// Connections between two nodes that break, though both live.
     pub broken_links: usize,
     /// How often the control service is started again.
     pub control_restarts: usize,
+    /// Actors that are killed.
+    pub actor_kills: usize,
     /// Troubles happen before this time.
     pub trouble: u64,
     /// A worker crashes once in so many tasks; 0: never.
     pub crash_once_in: u64,
     /// A worker that is to start fails once in so many times; 0: never.
     pub start_fails_once_in: u64,
-    /// Of all tasks, one in so many asks for two CPUs, to be spread, or for a
-    /// label, each; 0: none.
-    pub special_once_in: u64,
     /// No task waits while a node that would do is idle for longer than this.
     pub patience: u64,
-    /// `Node::validate` after one event in so many; in debug builds nodes do it themselves.
+    /// Nodes, owners and the control service are validated after one event in so many; in debug
+    /// builds nodes do it themselves.
     pub validate_once_in: u64,
 }
 
 impl Plan {
-    /// A small cluster in trouble.
+    /// A handful of nodes and whatever programs do, with the troubles that the seed chooses.
+    pub fn mixed(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5eed);
+        let mut some = |most: u64| match random.once_in(2) {
+            true => random.between(1, most + 1) as usize,
+            false => 0,
+        };
+        let (node_deaths, broken_links, control_restarts) = (some(3), some(2), some(1));
+        let (actor_kills, mortal_drivers, crashes) = (some(2), some(1), some(1) > 0);
+        let drivers = random.between(1, 3) as usize;
+        let sturdy = random.once_in(4);
+        let menu = Menu {
+            task_time: (100 * MICROSECOND, 10 * MILLISECOND),
+            special_once_in: 8,
+            raise_once_in: 25,
+            stored_once_in: 3,
+            actors: !sturdy,
+            sturdy,
+        };
+        Self {
+            seed,
+            nodes: drivers + mortal_drivers + random.between(1, 5) as usize,
+            cpus: random.between(2, 4),
+            drivers,
+            mortal_drivers,
+            tasks: 0,
+            actors: if sturdy { 0 } else { random.place(3) },
+            steps: random.between(5, 20) as u8,
+            menu,
+            node_deaths,
+            broken_links,
+            control_restarts,
+            actor_kills,
+            trouble: random.between(60, 400) * MILLISECOND,
+            crash_once_in: if crashes { 15 } else { 0 },
+            start_fails_once_in: 20,
+            patience: 3 * SECOND,
+            validate_once_in: 1,
+        }
+    }
+
+    /// A small cluster in trouble, with many plain tasks.
     pub fn small(seed: u64) -> Self {
         Self {
             seed,
@@ -57,35 +121,94 @@ impl Plan {
             drivers: 3,
             mortal_drivers: 2,
             tasks: 5_000,
-            task_time: (MILLISECOND, 40 * MILLISECOND),
             actors: 6,
+            steps: 0,
+            menu: Menu {
+                task_time: (MILLISECOND, 40 * MILLISECOND),
+                special_once_in: 4,
+                raise_once_in: 0,
+                stored_once_in: 0,
+                actors: true,
+                sturdy: false,
+            },
             node_deaths: 8,
             broken_links: 6,
             control_restarts: 1,
+            actor_kills: 2,
             trouble: 2 * SECOND,
             crash_once_in: 100,
             start_fails_once_in: 20,
-            special_once_in: 4,
             patience: 3 * SECOND,
-            validate_once_in: 1,
+            validate_once_in: 10,
         }
     }
 
     /// A thousand nodes, a million tasks.
     pub fn large(seed: u64) -> Self {
+        let small = Self::small(seed);
         Self {
             nodes: 1_000,
             drivers: 20,
             mortal_drivers: 10,
             tasks: 1_000_000,
-            task_time: (5 * MILLISECOND, 40 * MILLISECOND),
             actors: 50,
+            menu: Menu { task_time: (5 * MILLISECOND, 40 * MILLISECOND), ..small.menu },
             node_deaths: 50,
             broken_links: 50,
-            control_restarts: 1,
             trouble: 10 * SECOND,
             crash_once_in: 1_000,
-            ..Self::small(seed)
+            validate_once_in: 1_000,
+            ..small
         }
+    }
+
+    /// What can be made smaller, by name.
+    pub(crate) fn numbers(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("steps", u64::from(self.steps)),
+            ("tasks", self.tasks as u64),
+            ("actors", self.actors as u64),
+            ("mortal_drivers", self.mortal_drivers as u64),
+            ("drivers", self.drivers as u64),
+            ("node_deaths", self.node_deaths as u64),
+            ("broken_links", self.broken_links as u64),
+            ("control_restarts", self.control_restarts as u64),
+            ("actor_kills", self.actor_kills as u64),
+            ("crash_once_in", self.crash_once_in),
+            ("nodes", self.nodes as u64),
+        ]
+    }
+
+    /// The least that such a number can be.
+    pub(crate) fn least(&self, name: &str) -> u64 {
+        match name {
+            "drivers" => 1,
+            "nodes" => (self.drivers + self.mortal_drivers + 1) as u64,
+            _ => 0,
+        }
+    }
+
+    /// This plan with other numbers: `steps=3,nodes=2`.
+    pub fn with(&self, changes: &str) -> Self {
+        let mut plan = self.clone();
+        for change in changes.split(',').filter(|change| !change.is_empty()) {
+            let (name, value) = change.split_once('=').expect("name=number");
+            let value: u64 = value.parse().expect("name=number");
+            match name {
+                "steps" => plan.steps = value as u8,
+                "tasks" => plan.tasks = value as usize,
+                "actors" => plan.actors = value as usize,
+                "mortal_drivers" => plan.mortal_drivers = value as usize,
+                "drivers" => plan.drivers = value as usize,
+                "node_deaths" => plan.node_deaths = value as usize,
+                "broken_links" => plan.broken_links = value as usize,
+                "control_restarts" => plan.control_restarts = value as usize,
+                "actor_kills" => plan.actor_kills = value as usize,
+                "crash_once_in" => plan.crash_once_in = value,
+                "nodes" => plan.nodes = value as usize,
+                _ => panic!("a plan has no {name}"),
+            }
+        }
+        plan
     }
 }

@@ -1,15 +1,19 @@
 //! The loop: the next thing happens, until all is done; and what must hold.
 //!
-//! - **S-1** every task of a driver that lives ends exactly once.
+//! - **S-1** every value that a program waits for is the one that the oracle foresaw, or a failure
+//!   that a fault of the run explains; and every wait ends.
 //! - **S-2** a node that left, as the control service said, is not asked and not listed.
 //! - **S-3** what runs at a node never exceeds what it has.
 //! - **S-4** an actor never lives twice; no two living actors have one name.
 //! - **S-5** no task waits for long while a node that would do has room for it.
-//! - **S-6** when all is done nothing is held anywhere.
+//! - **S-6** when all is done nothing is held anywhere: no object, task or lease in an owner, no
+//!   resource at a node, no object in a store.
 
-use crate::drivers::{KINDS, cpus_of_kind, shape_of_kind};
 use crate::happening::Happening;
 use crate::plan::{MILLISECOND, SECOND};
+use crate::program::KINDS;
+use crate::seeds::tell;
+use crate::shapes::shape_of_kind;
 use crate::world::{Report, World};
 
 /// How often everything is looked at.
@@ -18,23 +22,43 @@ const REVIEW_EVERY: u64 = 250 * MILLISECOND;
 const STUCK_AFTER: u64 = 30 * SECOND;
 /// When all is done, so long is waited before everything must be free.
 const SETTLE: u64 = 5 * SECOND;
+/// So much happens and nothing ends: something goes round in circles.
+const CIRCLES: u64 = 3_000_000;
 
 impl World {
     /// Lets everything happen, and says what came of it. Panics when something
     /// that must hold does not.
-    pub fn run(mut self) -> Report {
+    pub fn run(self) -> Report {
+        let trace = std::env::var_os("SIM_TRACE").is_some();
+        self.run_watched(|at, what| {
+            if trace {
+                let ms = (at - SECOND) as f64 / MILLISECOND as f64;
+                tell(&format!("{ms:>12.6} ms {what:?}"));
+            }
+        })
+    }
+
+    /// The same, and tells of everything that happens: when, and what.
+    pub fn run_watched(mut self, mut watch: impl FnMut(u64, &dyn std::fmt::Debug)) -> Report {
         let begin = self.now;
+        // A control service that was started again waits for nodes that died meanwhile.
+        let grace = if self.plan.control_restarts > 0 { oxiray_control::GRACE } else { 0 };
+        let settle = SETTLE + grace;
         while let Some((at, happening)) = self.agenda.next() {
             assert!(at >= self.now, "time goes on");
             self.now = at;
             self.report.happenings += 1;
+            let since = self.report.happenings - self.progressed;
+            assert!(since < CIRCLES, "S-1: it goes round in circles: {}", self.describe());
+            watch(at, &happening);
             self.happen(happening);
-            if self.done_at.is_some_and(|done| self.now >= done + SETTLE) {
+            if self.done_at.is_some_and(|done| self.now >= done + settle) {
                 break;
             }
         }
         self.check_end();
         self.report.virtual_ns = self.now - begin;
+        self.report.retries = self.processes.values().map(|process| process.io.retries).sum();
         self.report
     }
 
@@ -56,16 +80,16 @@ impl World {
             Happening::ControlStarts => self.start_control(),
             Happening::Peer { from, to, epoch, said } => self.on_peer(from, to, epoch, said),
             Happening::Lost { at, of, epoch } => self.on_lost(at, of, epoch),
-            Happening::ToProcess(process, body) => match self.by_driver.get(&process) {
-                Some(&driver) => self.driver_hears(driver, body),
-                None => self.worker_hears(process, body),
-            },
+            Happening::ToProcess(process, body) => self.process_hears(process, body),
             Happening::FromProcess(process, body) => {
                 if let Some(&machine) = self.by_number.get(&process.node()) {
                     self.event(machine, oxiray_node::Event::Message(process, body));
                 }
             }
-            Happening::Frame(from, to, frame) => self.on_frame(from, to, frame),
+            Happening::RingRead(way) => self.ring_read(way),
+            Happening::Tick(process) => self.process_tick(process),
+            Happening::Wake(process, wait) => self.wake(process, wait),
+            Happening::Lend(process, wait) => self.lend_cpus(process, wait),
             Happening::WorkerStarts(machine) => self.worker_starts(machine),
             Happening::ProcessEnds(process, reason) => self.process_ends(process, reason),
             Happening::NodeHearsOfEnd(process, reason) => {
@@ -76,53 +100,66 @@ impl World {
                     self.event(machine, ended);
                 }
             }
-            Happening::TaskEnds(worker, task, attempt) => self.task_ends(worker, task, attempt),
-            Happening::ActorIsMade(worker) => self.actor_is_made(worker),
+            Happening::Disk(machine, news) => self.event(machine, oxiray_node::Event::Disk(news)),
+            Happening::Transfer(machine, transfer) => self.transferred(machine, transfer),
             Happening::NodeTick(machine) => {
-                self.machines[machine].tick_at = None;
-                self.event(machine, oxiray_node::Event::Tick);
+                // One that was planned before an earlier one means nothing.
+                if self.machines[machine].tick_at.take_if(|at| *at <= self.now).is_some() {
+                    self.event(machine, oxiray_node::Event::Tick);
+                }
             }
             Happening::DriverStarts(driver) => self.driver_starts(driver),
-            Happening::DriverTick(driver) => self.driver_tick(driver),
             Happening::NodeDies => self.node_dies(),
             Happening::LinkBreaks => self.link_breaks(),
             Happening::DriverDies(driver) => self.driver_dies(driver),
+            Happening::ActorIsKilled => self.kill_some_actor(),
+            Happening::Crash(process) => {
+                if self.lives(process) {
+                    self.faults.processes += 1;
+                    self.process_ends(process, "killed by signal 11 (SIGSEGV)");
+                }
+            }
             Happening::Review => self.review(),
         }
     }
 
-    /// Looks at all of the world, and lets drivers that are done wind up.
+    /// Looks at all of the world.
     fn review(&mut self) {
         self.check_members();
         self.check_waiting();
         let trouble = self.now < SECOND + self.plan.trouble || self.head.control.is_none();
-        for index in 0..self.plan.drivers {
-            if !trouble {
-                self.wind_up(index);
-            }
-        }
-        let done = self.drivers[..self.plan.drivers].iter().all(|driver| driver.is_done());
+        let done = self.drivers[..self.plan.drivers].iter().all(|driver| driver.is_done);
         if done && !trouble && self.done_at.is_none() {
             self.done_at = Some(self.now);
+            self.let_all_go();
         }
         assert!(
             done || trouble || self.now < self.progressed_at + STUCK_AFTER,
-            "S-1: seed {}: nothing moves: {}",
-            self.plan.seed,
+            "S-1: nothing moves: {}",
             self.describe()
         );
         self.agenda.add(self.now + REVIEW_EVERY, Happening::Review);
     }
 
+    /// Programs that live are done: what workers kept goes.
+    fn let_all_go(&mut self) {
+        let all: Vec<_> = self.processes.keys().copied().filter(|id| self.lives(*id)).collect();
+        for id in all {
+            for key in std::mem::take(&mut self.process_mut(id).kept) {
+                self.with(id, |owner, out| owner.drop_ref(key, out));
+            }
+            self.go_on(id);
+        }
+    }
+
     fn describe(&self) -> String {
-        let drivers = self.drivers[..self.plan.drivers].iter().map(|driver| {
-            let waiting: Vec<usize> = driver.demands.iter().map(|d| d.waiting.len()).collect();
-            let actors = driver.actors.iter().filter(|(_, a)| !a.dead && a.process.is_none());
-            let actors: Vec<String> = actors.map(|(id, _)| id.to_string()).collect();
-            let (undone, process) = (driver.undone, driver.process);
-            format!("{process:?} has {undone} tasks undone, waiting {waiting:?}, actors {actors:?}")
+        let busy = self.processes.iter().filter(|(_, p)| p.thread.is_some() || p.start.is_some());
+        let busy = busy.map(|(id, process)| {
+            let (waiting, counts) = (&process.waiting, process.owner.counts());
+            let why = process.owner.reasons(5, |_, _| true);
+            format!("{id} waits for {waiting:?}, and has {counts:?} objects and tasks: {why:?}")
         });
-        drivers.collect::<Vec<_>>().join("; ")
+        busy.collect::<Vec<_>>().join("; ")
     }
 
     /// S-2.
@@ -152,23 +189,18 @@ impl World {
                 }
             }
         }
-        for (index, driver) in self.drivers.iter().enumerate().filter(|(_, d)| d.process.is_some())
-        {
-            for kind in 0..KINDS {
-                let Some(since) = driver.demands[kind].waiting_since else {
-                    continue;
-                };
+        for (id, process) in &self.processes {
+            for (kind, wanted) in process.io.wanted.iter().take(KINDS).enumerate() {
+                let Some(since) = wanted.since.filter(|_| !process.leaves) else { continue };
                 let late = |since: u64| now > since + self.plan.patience;
                 let idle = |m: &&crate::machine::Machine| m.room_since[kind].is_some_and(late);
                 if late(since)
                     && let Some(machine) = self.machines.iter().find(idle)
                 {
                     panic!(
-                        "S-5: seed {}: at {} ms driver {index} has {} tasks of kind {kind} that wait \
-                         for {} ms while node {} has room: {:?}",
-                        self.plan.seed,
+                        "S-5: at {} ms {id} has waited for a lease of kind {kind} for {} ms while \
+                         node {} has room: {:?}",
                         now / MILLISECOND,
-                        driver.demands[kind].waiting.len(),
                         (now - since) / MILLISECOND,
                         machine.number(),
                         machine.node.as_ref().map(oxiray_node::Node::load),
@@ -176,22 +208,29 @@ impl World {
                 }
             }
         }
-        debug_assert!(cpus_of_kind(0) == 1);
     }
 
     /// S-1 and S-6.
     fn check_end(&self) {
-        let seed = self.plan.seed;
-        assert!(self.done_at.is_some(), "seed {seed}: {}", self.describe());
-        assert!(self.tasks[..self.plan.tasks].iter().all(|task| task.done), "S-1: seed {seed}");
-        assert!(self.incarnations.is_empty(), "S-6: seed {seed}: {:?}", self.incarnations);
+        assert!(self.done_at.is_some(), "S-1: {}", self.describe());
+        assert!(self.incarnations.is_empty(), "S-6: {:?}", self.incarnations);
+        for (id, process) in self.processes.iter().filter(|(_, process)| !process.leaves) {
+            let owner = &process.owner;
+            owner.validate();
+            let (held, why) = (owner.report(), owner.reasons(5, |_, _| true));
+            assert_eq!(owner.counts(), (0, 0), "S-6: {id} holds {held:?}: {why:?}");
+            assert!(!owner.has_leases() && owner.owes_nothing(), "S-6: {id}");
+            assert!(process.looks.is_empty(), "S-6: {id} looks at {:?}", process.looks);
+        }
         for machine in &self.machines {
             if let Some(node) = &machine.node {
                 node.validate();
                 let (load, number) = (node.load(), machine.number());
-                assert_eq!(load.available, machine.info.total, "S-6: seed {seed}: node {number}");
-                assert_eq!(load.waiting, 0, "S-6: seed {seed}: node {number}");
-                assert_eq!(node.busy_workers().count(), 0, "S-6: seed {seed}: node {number}");
+                assert_eq!(load.available, machine.info.total, "S-6: node {number}");
+                assert_eq!(load.waiting, 0, "S-6: node {number}");
+                assert_eq!(node.busy_workers().count(), 0, "S-6: node {number}");
+                let left = node.store_usage().objects;
+                assert_eq!(left, 0, "S-6: in the store of node {number}: {:?}", machine.stored());
             }
         }
         if let Some(control) = &self.head.control {

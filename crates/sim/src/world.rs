@@ -1,31 +1,44 @@
 //! The world: machines, the control service, and the network between them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 use oxiray_node::Event;
 use oxiray_wire::cluster::between_nodes;
-use oxiray_wire::control::{JobConfig, ProcessKind};
+use oxiray_wire::control::{ChannelOpened, from_node};
 
-use crate::drivers::{Driver, KINDS, cpus_of_kind};
+use crate::desk::Submission;
+use crate::drivers::Driver;
 use crate::happening::{Agenda, Happening, Said};
 use crate::head::Head;
+use crate::judge::Faults;
 use crate::machine::{Asked, Machine, Wishes};
-use crate::plan::{MICROSECOND, MILLISECOND, Plan, SECOND};
-use crate::processes::Worker;
+use crate::oracle::{ActorFate, Fate, Oracle};
+use crate::plan::{MILLISECOND, Plan, SECOND};
+use crate::process::Process;
 use crate::random::Random;
+use crate::rings::{Bridge, Rings};
 
 /// What came of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Tasks done.
+    /// Tasks and calls that ended at their workers.
     pub tasks: u64,
-    /// Tasks that were begun anew.
+    /// Tasks that were begun anew, by owners that were there at the end.
     pub retries: u64,
+    /// Values that were waited for,
+    pub gets: u64,
+    /// and of these, those that something broke.
+    pub faults: u64,
     /// Everything that happened.
     pub happenings: u64,
-    /// Of these, events of nodes.
+    /// Of these, events of nodes,
     pub node_events: u64,
+    /// what happened to owners,
+    pub owner_events: u64,
+    /// and events of the control service.
+    pub control_events: u64,
     /// Nodes that died.
     pub deaths: u64,
     /// Leases that were granted,
@@ -38,10 +51,26 @@ pub struct Report {
     pub virtual_ns: u64,
 }
 
-pub(crate) struct Task {
-    pub(crate) kind: usize,
-    pub(crate) attempt: u32,
-    pub(crate) done: bool,
+impl std::ops::Add for Report {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tasks: self.tasks + other.tasks,
+            retries: self.retries + other.retries,
+            gets: self.gets + other.gets,
+            faults: self.faults + other.faults,
+            happenings: self.happenings + other.happenings,
+            node_events: self.node_events + other.node_events,
+            owner_events: self.owner_events + other.owner_events,
+            control_events: self.control_events + other.control_events,
+            deaths: self.deaths + other.deaths,
+            grants: self.grants + other.grants,
+            declined: self.declined + other.declined,
+            tasks_done_at: self.tasks_done_at.max(other.tasks_done_at),
+            virtual_ns: self.virtual_ns + other.virtual_ns,
+        }
+    }
 }
 
 /// A cluster in one thread.
@@ -54,18 +83,30 @@ pub struct World {
     pub(crate) machines: Vec<Machine>,
     pub(crate) by_number: HashMap<u32, usize>,
     /// When the last message of a pair comes: none overtakes it. 0 is the control service.
-    last_delivery: HashMap<(usize, usize), u64>,
+    pub(crate) last_delivery: HashMap<(usize, usize), u64>,
     /// How often the connection of two machines broke.
-    broken: BTreeMap<(usize, usize), u64>,
-    pub(crate) workers: HashMap<ProcessId, Worker>,
+    pub(crate) broken: BTreeMap<(usize, usize), u64>,
+    pub(crate) processes: BTreeMap<ProcessId, Process>,
+    pub(crate) rings: Rings,
+    /// When the last message of a process comes to its node, and of its node to it.
+    pub(crate) last_to_node: BTreeMap<ProcessId, u64>,
+    pub(crate) last_to_process: BTreeMap<ProcessId, u64>,
     pub(crate) drivers: Vec<Driver>,
-    pub(crate) by_driver: HashMap<ProcessId, usize>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) oracle: Oracle,
+    /// What every object and actor turns out to be.
+    pub(crate) expected: HashMap<ObjectId, Rc<Fate>>,
+    pub(crate) actors: HashMap<ActorId, ActorFate>,
+    /// Kinds of tasks that are not plain.
+    pub(crate) kinds: HashMap<TaskId, usize>,
     /// Where each actor lives.
-    pub(crate) incarnations: HashMap<ActorId, ProcessId>,
-    /// Who has each name.
-    pub(crate) names: HashMap<String, ActorId>,
+    pub(crate) incarnations: BTreeMap<ActorId, ProcessId>,
+    /// Who has each name, and who asked for one.
+    pub(crate) named: HashMap<String, ActorId>,
+    pub(crate) naming: HashMap<ActorId, (String, Submission)>,
+    pub(crate) faults: Faults,
     pub(crate) progressed_at: u64,
+    /// What had happened then.
+    pub(crate) progressed: u64,
     pub(crate) done_at: Option<u64>,
     pub(crate) report: Report,
 }
@@ -83,13 +124,21 @@ impl World {
             by_number: HashMap::new(),
             last_delivery: HashMap::new(),
             broken: BTreeMap::new(),
-            workers: HashMap::new(),
+            processes: BTreeMap::new(),
+            rings: Rings::default(),
+            last_to_node: BTreeMap::new(),
+            last_to_process: BTreeMap::new(),
             drivers: Vec::new(),
-            by_driver: HashMap::new(),
-            tasks: Vec::new(),
-            incarnations: HashMap::new(),
-            names: HashMap::new(),
+            oracle: Oracle { menu: plan.menu },
+            expected: HashMap::new(),
+            actors: HashMap::new(),
+            kinds: HashMap::new(),
+            incarnations: BTreeMap::new(),
+            named: HashMap::new(),
+            naming: HashMap::new(),
+            faults: Faults::default(),
             progressed_at: SECOND,
+            progressed: 0,
             done_at: None,
             report: Report::default(),
             plan,
@@ -104,7 +153,6 @@ impl World {
             let at = world.now + world.random.between(0, 50 * MILLISECOND);
             world.agenda.add(at, Happening::DriverStarts(index));
         }
-        world.make_tasks();
         world.plan_troubles();
         world.agenda.add(world.now, Happening::Review);
         world
@@ -117,62 +165,28 @@ impl World {
         self.agenda.add(at, Happening::Join(index));
     }
 
-    fn make_tasks(&mut self) {
-        let mortal = self.plan.mortal_drivers * 200;
-        for number in 0..self.plan.tasks + mortal {
-            let index = match number.checked_sub(self.plan.tasks) {
-                None => number % self.plan.drivers,
-                Some(over) => self.plan.drivers + over % self.plan.mortal_drivers,
-            };
-            let special = self.random.once_in(self.plan.special_once_in);
-            let kind = if special { 1 + self.random.place(KINDS - 1) } else { 0 };
-            self.tasks.push(Task { kind, attempt: 0, done: false });
-            let driver = &mut self.drivers[index];
-            driver.demands[kind].waiting.push_back(number);
-            driver.undone += 1;
-        }
-    }
-
     fn plan_troubles(&mut self) {
         let plan = self.plan.clone();
         let mut add = |count: usize, what: fn() -> Happening| {
             for _ in 0..count {
-                let at = self.now + self.random.between(50 * MILLISECOND, plan.trouble);
+                let at = self.now + self.random.between(20 * MILLISECOND, plan.trouble);
                 self.agenda.add(at, what());
             }
         };
         add(plan.node_deaths, || Happening::NodeDies);
         add(plan.broken_links, || Happening::LinkBreaks);
         add(plan.control_restarts, || Happening::ControlStops);
+        add(plan.actor_kills, || Happening::ActorIsKilled);
         for index in plan.drivers..plan.drivers + plan.mortal_drivers {
-            let at = self.now + self.random.between(200 * MILLISECOND, plan.trouble);
+            let at = self.now + self.random.between(20 * MILLISECOND, plan.trouble);
             self.agenda.add(at, Happening::DriverDies(index));
         }
     }
 
-    pub(crate) fn cpus_of(&self, task: usize) -> u64 {
-        cpus_of_kind(self.tasks[task].kind)
-    }
-
-    /// When a message that is sent now comes; machines, or `None` for the control service.
-    pub(crate) fn delivery(&mut self, from: Option<usize>, to: Option<usize>) -> u64 {
-        let mut at = self.now + self.random.between(100 * MICROSECOND, 300 * MICROSECOND);
-        if self.random.once_in(200) {
-            at += self.random.between(0, 5 * MILLISECOND);
-        }
-        let place = |machine: Option<usize>| machine.map_or(0, |machine| machine + 1);
-        let last = self.last_delivery.entry((place(from), place(to))).or_default();
-        *last = at.max(*last);
-        *last
-    }
-
-    /// Gives a new process of a machine its number.
-    pub(crate) fn register(&mut self, machine: usize, kind: ProcessKind) -> ProcessId {
-        let node = self.machines[machine].node.as_mut().expect("is a member");
-        let config = JobConfig { log_to_driver: true, ..JobConfig::default() };
-        let process = node.admit(kind, 1000, config).expect("there are bells").process;
-        self.machines[machine].processes.insert(process);
-        process
+    /// Something ended.
+    pub(crate) fn progress(&mut self) {
+        self.progressed_at = self.now;
+        self.progressed = self.report.happenings;
     }
 
     /// A node takes in an event, and what it asks for is done.
@@ -190,6 +204,7 @@ impl World {
         for wish in wishes.0 {
             self.carry_out(index, wish);
         }
+        self.deliver_early(index);
         self.plan_tick(index);
     }
 
@@ -216,14 +231,17 @@ impl World {
             Asked::Open(ends) => {
                 let [a, b] = ends.map(|end| end.process);
                 for (ours, other) in [(a, b), (b, a)] {
-                    if ours.node() == number && other.node() != number {
-                        self.machines[index].bridges.insert((ours, other));
+                    if ours.node() != number || ours.number() == 0 {
+                        continue;
                     }
+                    if other.node() != number {
+                        self.machines[index].bridges.insert((ours, other), Bridge::default());
+                    }
+                    let opened = ChannelOpened { peer: other.0, ..ChannelOpened::default() };
+                    self.tell_process(ours, from_node::Body::ChannelOpened(opened));
                 }
             }
-            Asked::Close(local, foreign) => {
-                self.machines[index].bridges.remove(&(local, foreign));
-            }
+            Asked::Close(local, foreign) => self.close_bridge(index, local, foreign),
             Asked::Start => {
                 let at = self.now + self.random.between(2 * MILLISECOND, 10 * MILLISECOND);
                 self.agenda.add(at, Happening::WorkerStarts(index));
@@ -236,88 +254,18 @@ impl World {
             }
             Asked::Control(body) => self.say_to_control(index, body),
             Asked::Dial(join) => self.dial(index, join),
-            Asked::Left(number) => _ = self.machines[index].left.insert(number),
-        }
-    }
-
-    /// A machine says something to another node.
-    pub(crate) fn say(&mut self, from: usize, node: u32, said: Said) {
-        if let Said::Message(body) = &said {
-            match &**body {
-                between_nodes::Body::AskLeases(asked) => {
-                    let gone = self.machines[from].left.contains(&node);
-                    assert!(!gone, "S-2: node {node} left and is asked for {asked:?}");
-                }
-                between_nodes::Body::Declined(declined) => self.report.declined += declined.count,
-                _ => {}
+            Asked::Left(number) => {
+                self.machines[index].left.insert(number);
+                self.machines[index].early_frames.remove(&number);
             }
-        }
-        let to = self.by_number.get(&node).copied();
-        let Some(to) = to.filter(|to| self.machines[*to].alive) else {
-            if let Some(of) = to {
-                // Nobody is there: the connection cannot be made.
-                let epoch = self.epoch(from, of) + 1;
-                let at = self.delivery(Some(of), Some(from));
-                self.agenda.add(at, Happening::Lost { at: from, of, epoch });
+            Asked::Spill(batch) => self.spill(index, batch),
+            Asked::Restore(key, extent) => self.restore(index, key, extent),
+            Asked::ForgetCopy(key) => self.forget_copy(index, key),
+            Asked::Transfer(transfer) => self.transfer(index, transfer),
+            Asked::Lend(grant, extent) => {
+                self.machines[index].memory.lent.insert(grant, extent);
             }
-            return;
-        };
-        let epoch = self.epoch(from, to);
-        let at = self.delivery(Some(from), Some(to));
-        self.agenda.add(at, Happening::Peer { from, to, epoch, said });
-    }
-
-    fn epoch(&self, at: usize, of: usize) -> u64 {
-        self.machines[at].epochs.get(&of).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn on_peer(&mut self, from: usize, to: usize, epoch: u64, said: Said) {
-        let pair = (from.min(to), from.max(to));
-        let broken = self.broken.get(&pair).copied().unwrap_or(0);
-        let number = self.machines[from].number();
-        let left = self.machines[to].left.contains(&number);
-        if epoch < broken || epoch < self.epoch(to, from) || left {
-            return; // What an older connection carried.
-        }
-        if self.machines[to].alive && self.machines[to].node.is_none() {
-            // It listens already; it takes in what came when it is a member.
-            return self.machines[to].early.push(Happening::Peer { from, to, epoch, said });
-        }
-        if epoch > self.epoch(to, from) {
-            self.on_lost(to, from, epoch);
-        }
-        match said {
-            Said::Message(body) => self.event(to, Event::FromPeer(number, *body)),
-            Said::Frame(sender, receiver, frame) => self.on_passed(to, sender, receiver, frame),
-        }
-    }
-
-    /// A machine sees that the connection with another broke.
-    pub(crate) fn on_lost(&mut self, at: usize, of: usize, epoch: u64) {
-        if epoch <= self.epoch(at, of) {
-            return;
-        }
-        self.machines[at].epochs.insert(of, epoch);
-        let number = self.machines[of].number();
-        self.event(at, Event::PeerLost(number, "it was reset".into()));
-    }
-
-    /// A connection between two living nodes that had one breaks.
-    pub(crate) fn link_breaks(&mut self) {
-        let both = |&&(a, b): &&(usize, usize)| a > 0 && b > 0;
-        let mut pairs: Vec<(usize, usize)> =
-            self.last_delivery.keys().filter(both).map(|(a, b)| (a - 1, b - 1)).collect();
-        pairs.retain(|(a, b)| self.machines[*a].alive && self.machines[*b].alive);
-        pairs.sort_unstable();
-        if pairs.is_empty() {
-            return;
-        }
-        let (a, b) = pairs[self.random.place(pairs.len())];
-        let epoch = self.epoch(a, b).max(self.epoch(b, a)) + 1;
-        self.broken.insert((a.min(b), a.max(b)), epoch);
-        for (at, of) in [(a, b), (b, a)] {
-            let when = self.delivery(Some(of), Some(at));
-            self.agenda.add(when, Happening::Lost { at, of, epoch });
+            Asked::EndLending(grant) => _ = self.machines[index].memory.lent.remove(&grant),
         }
     }
 
@@ -331,6 +279,7 @@ impl World {
         }
         let dead = all[self.random.place(all.len())];
         self.report.deaths += 1;
+        self.faults.nodes += 1;
         self.end_machine(dead);
         let others: Vec<usize> = (0..self.machines.len()).collect();
         for other in others {

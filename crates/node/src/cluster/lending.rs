@@ -171,9 +171,10 @@ impl Node {
     /// A node has copies of objects of this one that it read elsewhere.
     pub(crate) fn on_holds(&mut self, node: u32, held: &Keys, out: &mut impl Outbox) {
         let number = self.number;
-        let Some(member) = self.member.as_mut().filter(|_| held.node == number) else {
+        if held.node != number {
             return;
-        };
+        }
+        let member = &mut self.member;
         let (here, freed): (Vec<u64>, Vec<u64>) =
             held.keys.iter().partition(|key| self.keeper.has(StoreKey(**key)));
         for key in here {
