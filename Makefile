@@ -8,6 +8,7 @@
 #   make quick    the fast part of them, under two minutes
 #   make limits   the long forms of tests/limits and of the properties: an hour on a quiet machine
 #   make fuzz     every decoder under libFuzzer, FUZZ_SECONDS each
+#   make asan     the tests of sys, channel and store under AddressSanitizer
 #   make check    formatting, lints, types, and our habits (tests/habits)
 #   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
 #   make clean
@@ -41,7 +42,7 @@ PAGES := $(if $(shell command -v npm),$(STAMP)/pages)
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
 CARGO_LIMITS := $(if $(findstring nextest,$(CARGO_TEST)),$(CARGO_TEST) --profile limits,$(CARGO_TEST))
 
-.PHONY: demo build test test-programs test-tf test-torch test-ui quick limits fuzz check bench clean
+.PHONY: demo build test test-programs test-tf test-torch test-ui quick limits fuzz asan check bench clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -120,7 +121,7 @@ limits: build $(STAMP)/test-tools
 	OXIRAY_TEST_LONG=1 $(PY) -m pytest tests/limits
 	PROPTEST_CASES=30000 $(CARGO_LIMITS) -p oxiray-owner -p oxiray-store -p oxiray-node -p oxiray-control
 
-# What a decoder is given comes from other processes and machines. In CI for a few seconds each, from
+# What a decoder is given comes from other processes and machines. CI does it for 20 seconds each, from
 # the seeds: what broke once must not again.
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -128,6 +129,13 @@ fuzz:
 	    echo "fuzz: SKIPPED: libFuzzer is built by a C++ compiler, and c++ is not found" >&2; \
 	    [ -z "$(CI)" ]; \
 	fi
+
+# Of the crates that share memory. The flag wants a nightly compiler, or that variable; the instrumented
+# crates are apart from the others.
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+asan:
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan \
+	    $(CARGO_TEST) --target $(HOST) -p oxiray-sys -p oxiray-channel -p oxiray-store
 
 check: $(STAMP)/check-tools $(if $(PAGES),$(STAMP)/node-modules)
 	cargo fmt --all --check

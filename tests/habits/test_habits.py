@@ -161,13 +161,14 @@ def test_an_exception_that_is_not_needed_is_a_problem(made_up):
 def test_words(made_up):
     later = "TO" + "DO"
     made_up("crates/cli/src/lib.rs", f"use a;\n// {later}: more\n")
-    made_up("docs/page.md", f"# Page\n\n{later}\n")
+    made_up("docs/page.md", f"# Page\n\n{later}\n`crates/cli/src/lib.rs` `crates/gone.rs`\n")
     tree = made_up("python/oxiray/a.py", "import os\n")
     assert [(problem.path, problem.line) for problem in words.check(tree)] == [
         ("crates/cli/src/lib.rs", 1),
         ("crates/cli/src/lib.rs", 2),
         ("python/oxiray/a.py", 1),
         ("docs/page.md", 3),
+        ("docs/page.md", 4),
     ]
 
 

@@ -1,4 +1,5 @@
-"""The first line of each file says its job, and no file says what is to be done one day."""
+"""The first line of each file says its job, no file says what is to be done one day, and what the
+documentation names is there."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from .rust import Tree
 
 # Put together, or this file would be one of those.
 _LATER = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
+# A path from the root of the project, in code.
+_PATH = re.compile(r"`((?:crates|python|tests|fuzz|ui|bench)/[\w./-]*)`")
 
 
 def check(tree: Tree) -> Iterator[Problem]:
@@ -25,7 +28,12 @@ def check(tree: Tree) -> Iterator[Problem]:
             yield Problem(name, 1, "does not begin with a docstring that says its one job")
         yield from _later(name, text)
     for path in sorted(Path(tree.root, "docs").glob("*.md")):
-        yield from _later(path.relative_to(tree.root).as_posix(), path.read_text())
+        name, text = path.relative_to(tree.root).as_posix(), path.read_text()
+        yield from _later(name, text)
+        for found in _PATH.finditer(text):
+            if not Path(tree.root, found[1]).exists():
+                line = text.count("\n", 0, found.start()) + 1
+                yield Problem(name, line, f"{found[1]} is not there any more")
 
 
 def _later(path: str, text: str) -> Iterator[Problem]:
