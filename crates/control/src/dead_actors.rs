@@ -83,7 +83,8 @@ impl DeadActors {
 
     /// Begins again with what was kept.
     pub(crate) fn restore(mut kept: Vec<(ActorId, DeadRecord)>) -> Self {
-        kept.sort_by_key(|(_, dead)| dead.order);
+        // Numbers of their own, unless the store is not ours: then in one order all the same.
+        kept.sort_by_key(|(id, dead)| (dead.order, *id));
         let mut dead = Self::default();
         for (id, record) in kept {
             dead.last = record.order;
