@@ -48,6 +48,10 @@ impl Ended {
         }
         // It is asked itself: what other nodes of its cluster had is with them.
         registered.control.clear();
+        // One that was killed has not said its number: alone it is the first.
+        if registered.process == 0 {
+            registered.process = ProcessId::new(1, 0).0;
+        }
         let number = ProcessId(registered.process).node();
         last.nodes.retain(|node| node.number == number);
         if last.nodes.is_empty() {
@@ -109,6 +113,7 @@ impl Ended {
             request,
             node: node.id.clone(),
             total: node.total.clone(),
+            nodes: self.last.nodes.clone(),
             host: node.host.clone(),
             pid: node.pid,
             store_size: node.store_size,
