@@ -279,7 +279,7 @@ impl Owner {
         let (mut lost, mut again) = (Vec::new(), Vec::new());
         while let Some(key) = state.at_actor.pop_back() {
             let task = &mut self.tasks[key.0 as usize];
-            if task.spec.retries == 0 {
+            if task.spec.retries == 0 || task.cancelled {
                 lost.push(key);
                 continue;
             }
@@ -293,7 +293,10 @@ impl Owner {
             self.next_attempt(key, out);
         }
         for key in lost.into_iter().rev() {
-            self.fail(key, self.interrupted(key, actor, reason), out);
+            match self.tasks[key.0 as usize].cancelled {
+                true => self.end_cancelled(key, out),
+                false => self.fail(key, self.interrupted(key, actor, reason), out),
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use oxiray_ids::{ProcessId, TaskId};
 use oxiray_wire::frame::{Answer, Body, FailureCode, Outcome};
 
 use crate::actor::ActorEnd;
+use crate::cancel::cancelled;
 use crate::object::Content;
 use crate::owner::{Outbox, Owner};
 use crate::task::{Place, Target, TaskKey};
@@ -75,6 +76,8 @@ impl Owner {
         match answer.outcome {
             Outcome::Done if constructs => self.note(key, Change::Answered(peer), out),
             Outcome::Done => {}
+            // A worker that had not begun it recorded nothing.
+            Outcome::Cancelled => self.note_failed(key, &cancelled(spec.id, &spec.name), out),
             _ if peer.node() == self.process.node() => {}
             _ => {
                 let mut bodies = answer.values.iter().map(|value| &value.body);

@@ -203,6 +203,9 @@ impl Owner {
 
     /// Likewise, the same attempt: it had not begun.
     pub(crate) fn put_back(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) {
+        if self.tasks[key.0 as usize].cancelled {
+            return self.end_cancelled(key, out);
+        }
         if self.await_arguments(key, out) {
             self.note(key, Change::Ready, out);
             self.shapes[shape as usize].ready.push_front(key);

@@ -7,6 +7,7 @@
 //! - [`actor`]: calls to actors, in order
 //! - `aside`: values that could not be read where they are said to be, and their tasks
 //! - [`change`]: what happens to tasks on their way, told for the record
+//! - `cancel`: tasks that are not wanted any more
 //! - `lineage`: making objects again that were lost with their node
 //! - [`borrow`]: references that cross processes
 //! - [`report`]: what is held, and by what
@@ -25,10 +26,12 @@
 //!   could not be read there goes again, before all that have not gone.
 //! - **O-7** A ready task has all its arguments' values; one that waits has counted those that
 //!   are missing, and hears of each.
+//! - **O-8** A task that was cancelled is not tried again, and ends like any other (O-1).
 
 pub mod actor;
 mod aside;
 pub mod borrow;
+mod cancel;
 pub mod change;
 pub mod lease;
 mod lineage;
@@ -43,6 +46,7 @@ mod words;
 mod tests;
 
 pub use actor::ActorEnd;
+pub use cancel::cancelled;
 pub use change::{Attempt, Change};
 pub use object::{Content, Failure, ObjectKey, SmallBytes};
 pub use owner::{Outbox, Owner};

@@ -160,6 +160,8 @@ pub(crate) struct Object {
     pub(crate) stamp: u64,
     pub(crate) content: Option<Content>,
     pub(crate) dependents: SmallVec<[TaskKey; 2]>,
+    /// The task that is to return it, or did: see [`Owner::maker`].
+    pub(crate) maker: Option<TaskKey>,
     pub(crate) rare: Option<Box<Rare>>,
 }
 
@@ -176,6 +178,7 @@ impl Object {
             stamp: 0,
             content: None,
             dependents: SmallVec::new(),
+            maker: None,
             rare: None,
         }
     }

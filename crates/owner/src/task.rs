@@ -6,6 +6,7 @@ use oxiray_ids::{ActorId, FunctionId, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Answer, FailureCode, Outcome, Value};
 use smallvec::SmallVec;
 
+use crate::cancel::cancelled;
 use crate::change::Change;
 use crate::object::{Content, Object, ObjectKey, SmallBytes};
 use crate::owner::{Outbox, Owner};
@@ -81,6 +82,8 @@ pub struct TaskSpec {
     pub attempt: u16,
     /// Whether what happens to it is recorded.
     pub recorded: bool,
+    /// The task that submitted it; nil for what a driver submits.
+    pub parent: TaskId,
 }
 
 /// Where a task is (O-2).
@@ -106,6 +109,8 @@ pub(crate) struct Task {
     pub(crate) attempt: u32,
     /// How often it came back because an argument could not be read.
     pub(crate) unread: u32,
+    /// It is not wanted any more: it is not tried again.
+    pub(crate) cancelled: bool,
 }
 
 impl Owner {
@@ -139,8 +144,14 @@ impl Owner {
         spec: TaskSpec,
         returns: SmallVec<[ObjectKey; 1]>,
     ) -> TaskKey {
-        let task = Task { spec, returns, place: Place::Ready, attempt: 0, unread: 0 };
-        TaskKey(self.tasks.insert(task) as u32)
+        let key = TaskKey(self.tasks.vacant_key() as u32);
+        for object in &returns {
+            self.objects[object.index()].maker = Some(key);
+        }
+        let place = Place::Ready;
+        let task = Task { spec, returns, place, attempt: 0, unread: 0, cancelled: false };
+        self.tasks.insert(task);
+        key
     }
 
     /// A task is to be run, for the first time or again: whether it is ready, or waits for the
@@ -292,9 +303,10 @@ impl Owner {
         self.keep_for_borrower(peer, &answer);
         self.note_answer(key, peer, &answer, out);
         let goes_again = match answer.outcome {
+            _ if self.tasks[key.0 as usize].cancelled => false,
             Outcome::Unread => self.set_aside(key, place, out) || self.retry(key, place, out),
             Outcome::Retryable => self.retry(key, place, out),
-            Outcome::Done | Outcome::Raised => false,
+            Outcome::Done | Outcome::Raised | Outcome::Cancelled => false,
         };
         if goes_again {
             return Self::decline_contained(peer, &answer, out);
@@ -303,8 +315,12 @@ impl Owner {
             self.set_constructed(key);
             return Self::decline_contained(peer, &answer, out);
         }
-        let contents: Vec<Content> =
+        let mut contents: Vec<Content> =
             answer.values.iter().map(|value| Content::from_body(&value.body)).collect();
+        if answer.outcome == Outcome::Unread && self.tasks[key.0 as usize].cancelled {
+            let spec = &self.tasks[key.0 as usize].spec;
+            contents = vec![cancelled(spec.id, &spec.name)];
+        }
         for content in &contents {
             if let Content::Stored { origin, .. } = content {
                 out.take_stored(*origin);
@@ -355,6 +371,9 @@ impl Owner {
         failure: &Content,
         out: &mut impl Outbox,
     ) {
+        if self.tasks[key.0 as usize].cancelled {
+            return self.end_cancelled(key, out);
+        }
         let failure = self.crashed(key, failure);
         let task = &mut self.tasks[key.0 as usize];
         let Target::Function { shape, .. } = task.spec.target else {

@@ -1,9 +1,8 @@
 //! Why tasks of this process are not done yet, in words.
 
-use oxiray_ids::{ObjectId, ProcessId, TaskId};
+use oxiray_ids::{ProcessId, TaskId};
 
 use crate::actor::Phase;
-use crate::object::ObjectKey;
 use crate::owner::Owner;
 use crate::task::{Place, Target, TaskKey};
 
@@ -110,7 +109,7 @@ impl Owner {
             let text = format!("{wait}, which is not there yet and belongs to");
             return (text, End::Process(owner));
         }
-        match self.maker(argument, object.id).filter(|_| depth < DEEPEST) {
+        match self.maker(argument).filter(|_| depth < DEEPEST) {
             Some(maker) => {
                 let (cause, end) = self.state(maker, depth + 1);
                 let name = &self.tasks[maker.0 as usize].spec.name;
@@ -118,14 +117,5 @@ impl Owner {
             }
             None => (format!("{wait}, which is not made yet"), End::Nothing),
         }
-    }
-
-    /// The task of ours that makes an object.
-    fn maker(&self, argument: ObjectKey, id: ObjectId) -> Option<TaskKey> {
-        let mut tasks = self.tasks.iter();
-        let makes = |task: &crate::task::Task| {
-            task.spec.id == id.task() && task.returns.contains(&argument)
-        };
-        tasks.find(|(_, task)| makes(task)).map(|(index, _)| TaskKey(index as u32))
     }
 }

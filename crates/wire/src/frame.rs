@@ -39,6 +39,8 @@ pub enum FailureCode {
     ObjectLost = 4,
     /// Its worker was ended because memory ran out.
     OutOfMemory = 5,
+    /// It was cancelled; `data` is the task's id.
+    Cancelled = 6,
     /// Its actor's process died, and the actor is being started again.
     ActorUnavailable = 7,
     /// The store has no room for it.
@@ -65,6 +67,7 @@ impl FailureCode {
             Self::OwnerDied => "OWNER_DIED",
             Self::ObjectLost => "OBJECT_LOST",
             Self::OutOfMemory | Self::StoreFull => "OUT_OF_MEMORY",
+            Self::Cancelled => "TASK_CANCELLED",
             Self::ActorUnavailable => "ACTOR_UNAVAILABLE",
             Self::System => "LOCAL_RAYLET_DIED",
             Self::ActorCreation => "ACTOR_CREATION_FAILED",
@@ -84,6 +87,7 @@ impl FailureCode {
             OwnerDied,
             ObjectLost,
             OutOfMemory,
+            Cancelled,
             ActorUnavailable,
             ObjectFreed,
             OutOfDisk,
@@ -171,6 +175,17 @@ pub enum Outcome {
     Retryable,
     /// It was not begun: an argument could not be had, because its node has left.
     Unread,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// How far cancelling goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cancelling {
+    /// If it runs, its process ends.
+    pub force: bool,
+    /// What it submitted is cancelled, too.
+    pub recursive: bool,
 }
 
 /// The answer to a task.
@@ -232,6 +247,10 @@ pub enum Frame<'a> {
     TakenBack(u64),
     /// Own this from now on; I hold a reference to it. Answered with `Borrowed`.
     Entrust(ObjectId, Value<'a>),
+    /// Owner to worker: the task with this token is not wanted any more. It is answered as ever.
+    Cancel(u64, Cancelling),
+    /// To the owner: the task that is to return this is not wanted any more.
+    CancelObject(ObjectId, Cancelling),
 }
 
 /// First byte of a piece of a frame too large for a ring, that more pieces follow.
@@ -259,6 +278,8 @@ const FREE_OBJECT: u8 = 17;
 const ENTRUST: u8 = 18;
 const TAKE_BACK: u8 = 19;
 const TAKEN_BACK: u8 = 20;
+const CANCEL: u8 = 21;
+const CANCEL_OBJECT: u8 = 22;
 
 impl<'a> Frame<'a> {
     /// Appends this frame to `out`.
@@ -277,6 +298,14 @@ impl<'a> Frame<'a> {
             }
             Frame::TakeBack(number) => writer.kind_and(TAKE_BACK, &number.to_le_bytes()),
             Frame::TakenBack(number) => writer.kind_and(TAKEN_BACK, &number.to_le_bytes()),
+            Frame::Cancel(token, how) => {
+                writer.kind_and(CANCEL, &token.to_le_bytes());
+                writer.u8(how.bits());
+            }
+            Frame::CancelObject(id, how) => {
+                writer.kind_and(CANCEL_OBJECT, &id.0);
+                writer.u8(how.bits());
+            }
             Frame::FreeObject(id) => writer.kind_and(FREE_OBJECT, &id.0),
             Frame::WantObject(id) => writer.kind_and(WANT_OBJECT, &id.0),
             Frame::Borrow(id) => writer.kind_and(BORROW, &id.0),
@@ -324,6 +353,11 @@ impl<'a> Frame<'a> {
             ENTRUST => Frame::Entrust(ObjectId(reader.array()?), reader.value()?),
             TAKE_BACK => Frame::TakeBack(reader.u64()?),
             TAKEN_BACK => Frame::TakenBack(reader.u64()?),
+            CANCEL => Frame::Cancel(reader.u64()?, Cancelling::from_bits(reader.u8()?)?),
+            CANCEL_OBJECT => {
+                let id = ObjectId(reader.array()?);
+                Frame::CancelObject(id, Cancelling::from_bits(reader.u8()?)?)
+            }
             kind => return Err(DecodeError::UnknownKind(kind)),
         };
         reader.finish()?;
@@ -357,6 +391,25 @@ pub fn take_back_number(bytes: &[u8]) -> Option<u64> {
         [TAKE_BACK, ref number @ ..] => Some(u64::from_le_bytes(number.try_into().ok()?)),
         _ => None,
     }
+}
+
+impl Cancelling {
+    fn bits(self) -> u8 {
+        u8::from(self.force) | u8::from(self.recursive) << 1
+    }
+
+    fn from_bits(bits: u8) -> Result<Self, DecodeError> {
+        match bits {
+            0..=3 => Ok(Self { force: bits & 1 != 0, recursive: bits & 2 != 0 }),
+            other => Err(DecodeError::BadTag(other)),
+        }
+    }
+}
+
+/// The token of an encoded task.
+pub fn task_token(bytes: &[u8]) -> Option<u64> {
+    let token = bytes.get(1..9).filter(|_| bytes[0] == TASK)?;
+    Some(u64::from_le_bytes(token.try_into().expect("eight bytes")))
 }
 
 impl<'a> Task<'a> {
@@ -419,6 +472,7 @@ impl<'a> Answer<'a> {
                 1 => Outcome::Raised,
                 2 => Outcome::Retryable,
                 3 => Outcome::Unread,
+                4 => Outcome::Cancelled,
                 other => return Err(DecodeError::BadTag(other)),
             },
             values: reader.list(Value::MIN_LEN, Reader::value)?,

@@ -13,6 +13,7 @@ enum Step {
     /// For another to own, or oneself.
     Put(usize, usize, Vec<usize>, bool),
     FreeValue(usize, usize),
+    Cancel(usize, usize),
     Submit(usize, Order),
     /// Submits, and lets go of the first reference that it passes.
     Give(usize, Order),
@@ -84,6 +85,7 @@ fn step(actors: u32, deaths: u32) -> impl Strategy<Value = Step> {
             |(p, q, refs, stored, own)| Step::Put(p, if own { p } else { q }, refs, stored),
         ),
         1 => (who(), what()).prop_map(|(p, at)| Step::FreeValue(p, at)),
+        2 => (who(), what()).prop_map(|(p, at)| Step::Cancel(p, at)),
         8 => (who(), order()).prop_map(|(p, order)| Step::Submit(p, order)),
         2 + actors + deaths => rare,
         8 => (who(), what()).prop_map(|(p, at)| Step::Drop(p, at)),
@@ -132,6 +134,7 @@ fn take(world: &mut World, step: Step) {
             world.put(any(world, p), any(world, q), &refs, stored);
         }
         Step::FreeValue(p, at) => world.free_value(holding(world, p), at),
+        Step::Cancel(p, at) => world.cancel(holding(world, p), at),
         Step::Submit(p, order) => world.submit(any(world, p), &order),
         Step::Create(p, order) => world.create_actor(any(world, p), &order),
         Step::Call(p, at, order) => world.call(holding(world, p), at, &order),

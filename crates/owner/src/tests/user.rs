@@ -4,6 +4,8 @@ use oxiray_ids::{
     ActorId, FunctionId, JobId, ObjectId, Origin, PUT_INDEX, ProcessId, StoreKey, TaskId,
 };
 
+use oxiray_wire::frame::Cancelling;
+
 use super::net::Side;
 use super::world::{Process, World, value_of};
 use crate::object::{Content, ObjectKey};
@@ -63,6 +65,7 @@ impl Process {
             retries: order.retries,
             attempt: 0,
             recorded: true,
+            parent: TaskId::NIL,
         }
     }
 
@@ -130,6 +133,17 @@ impl World {
             let key = process.owner.entrust(id, ProcessId(owner), content, keys, out);
             process.entrusting.push(key);
         });
+    }
+
+    /// The task that is to return this is not wanted any more. Whether it is run again if it is
+    /// lost is no longer said by how often it may be.
+    pub(super) fn cancel(&mut self, process: u64, place: usize) {
+        let key = self.processes[&process].at(place);
+        let id = key.map(|key| self.processes[&process].owner.id_of(key));
+        let (Some(key), Some(id)) = (key, id.filter(|id| !is_handle(*id))) else { return };
+        self.taint(id);
+        let how = Cancelling { force: false, recursive: true };
+        self.with(process, |process, out| process.owner.cancel(key, how, out));
     }
 
     /// Frees a value that others may hold: what it contains may go with it.

@@ -1,9 +1,10 @@
 //! What workers do, as `worker::executor` does it: begin, sleep, answer.
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId};
-use oxiray_wire::frame::{Answer, Body, FailureCode, Frame, Outcome, Value};
+use oxiray_wire::frame::{Answer, Body, FailureCode, Frame, Outcome, Value, task_token};
 
 use super::world::{Queued, Running, World};
+use crate::cancel::cancelled;
 use crate::object::Content;
 use crate::owner::Outbox;
 
@@ -69,10 +70,39 @@ impl World {
                 token: task.token,
                 id: task.id,
                 num_returns: task.num_returns,
+                cancelled: false,
                 held: process.owner.begin_task(names.into_iter()),
                 constructs,
             });
         });
+    }
+
+    /// A worker hears that nobody wants a task any more, as `worker::executor` does it.
+    pub(super) fn stop(&mut self, giver: u64, process: u64, token: u64) {
+        let state = self.processes.get_mut(&process).expect("alive");
+        if let Some(running) = &mut state.running {
+            running.cancelled |= (running.giver, running.token) == (giver, token);
+        }
+        let is_meant =
+            |queued: &Queued| queued.giver == giver && task_token(&queued.bytes) == Some(token);
+        let Some(at) = state.queue.iter().position(is_meant) else { return };
+        let queued = state.queue.remove(at).expect("just found");
+        let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else { unreachable!() };
+        if task.number != 0 && !self.net.claims.remove(&task.number) {
+            return;
+        }
+        self.with(process, |process, out| {
+            let contained = task.values.iter().flat_map(|value| value.contained.iter());
+            let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
+            let held = process.owner.begin_task(names.into_iter());
+            let retained = process.owner.end_task(ProcessId(giver), token, held, out);
+            let failure = cancelled(task.id, task.name);
+            let values = vec![Value { body: failure.as_body(), contained: Vec::new() }];
+            let outcome = Outcome::Cancelled;
+            let answer = Answer { token, outcome, ran_ns: 0, values, retained };
+            out.send(ProcessId(giver), &Frame::Answer(answer));
+        });
+        self.obey_node();
     }
 
     pub(super) fn block(&mut self, process: u64) {
@@ -102,6 +132,7 @@ impl World {
         let Some(running) = state.running.take() else { return };
         let outcome = match running.unread && running.constructs.is_none() {
             true => Outcome::Unread,
+            false if running.cancelled && ending.outcome != Outcome::Done => Outcome::Cancelled,
             false => ending.outcome,
         };
         if outcome == Outcome::Unread

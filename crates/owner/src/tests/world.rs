@@ -22,6 +22,7 @@ pub(super) struct Running {
     pub(super) token: u64,
     pub(super) id: TaskId,
     pub(super) num_returns: u32,
+    pub(super) cancelled: bool,
     pub(super) held: Vec<ObjectKey>,
     pub(super) constructs: Option<ActorId>,
 }
@@ -171,6 +172,9 @@ impl World {
     pub(super) fn deliver(&mut self, from: u64, to: u64) {
         let channel = self.net.channels.get_mut(&(from, to));
         let Some(bytes) = channel.and_then(VecDeque::pop_front) else { return };
+        if let Ok(Frame::Cancel(token, _)) = Frame::decode(&bytes) {
+            return self.stop(from, to, token);
+        }
         let peer = ProcessId(from);
         self.with(to, |process, out| {
             let owner = &mut process.owner;
@@ -200,8 +204,10 @@ impl World {
                     process.unreferenced = true;
                 }
                 Frame::FreeObject(id) => owner.on_free(id, out),
+                Frame::CancelObject(id, how) => owner.on_cancel(id, how, out),
                 Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, out),
-                Frame::WantFunction(_)
+                Frame::Cancel(..)
+                | Frame::WantFunction(_)
                 | Frame::Function(..)
                 | Frame::WantConstructor(_)
                 | Frame::Constructor(..) => unreachable!("not of the owner"),
