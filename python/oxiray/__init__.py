@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         types,
         util,
     )
+    from ._cancel import cancel
     from ._cluster import available_resources, cluster_resources, nodes
     from ._ids import (
         ActorClassID,
@@ -70,6 +71,7 @@ _LATER = {
     "UniqueID": "_ids",
     "WorkerID": "_ids",
     "available_resources": "_cluster",
+    "cancel": "_cancel",
     "cluster_resources": "_cluster",
     "nodes": "_cluster",
     "timeline": "_timeline",
@@ -109,6 +111,7 @@ __all__ = [
     "__version__",
     "actor",
     "available_resources",
+    "cancel",
     "cloudpickle",
     "cluster_resources",
     "exceptions",

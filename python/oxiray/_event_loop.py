@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from . import _native, _running
@@ -73,6 +74,20 @@ class ActorLoop:
         run = self._run if inspect.iscoroutinefunction(method) else self._run_plain
         task = self.loop.create_task(run(reply, method, args, kwargs or {}), context=context)
         self._tasks[reply] = task
+
+    def cancel(self, task_id: bytes) -> None:
+        """Nobody wants this call any more: its coroutine is cancelled."""
+        for reply, task in self._tasks.items():
+            if reply.task_id() == task_id:
+                task.add_done_callback(partial(self._end_unbegun, reply))
+                task.cancel()
+                return
+
+    def _end_unbegun(self, reply: _native.Reply, _: object) -> None:
+        """A coroutine that is cancelled before its first step runs nothing at all."""
+        if reply in self._tasks:
+            reply.fail(asyncio.CancelledError())
+            self._answered(reply)
 
     async def _run(
         self,

@@ -47,6 +47,7 @@ class RunningCall:
 class Reply:
     """A call that a coroutine answers, once. One that goes unanswered has failed."""
 
+    def task_id(self) -> bytes | None: ...
     def succeed(self, result: Any) -> None: ...
     def fail(self, error: BaseException) -> None: ...
 
@@ -99,6 +100,13 @@ def get(refs: ObjectRef | Sequence[ObjectRef], *, timeout: float | None = None) 
 def put(value: Any, *, _owner: Any = None) -> ObjectRef: ...
 def free(refs: list[ObjectRef]) -> None:
     """Frees the values, whoever holds references to them."""
+
+def cancel(reference: ObjectRef, force: bool, recursive: bool) -> None: ...
+def is_cancelled() -> bool:
+    """Whether the call that the caller is in was cancelled."""
+
+def is_to_stop() -> bool:
+    """Whether the code of a task that is to be stopped runs right now."""
 
 def locations(
     refs: list[ObjectRef], *, timeout: float | None = None

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import _devices
+from . import _devices, _native
 
 set_devices = _devices.expose
 
@@ -40,6 +40,17 @@ def shown_name(actor: object) -> str | None:
 def join_job(sys_path: list[str]) -> None:
     """Finds modules where the driver does, and then where this worker did."""
     sys.path[:] = list(dict.fromkeys([*sys_path, *sys.path]))
+
+
+def listen_for_cancel(number: int) -> None:
+    """Lets this signal stop the task that it is meant for, as Ctrl-C would."""
+    import signal
+
+    def stop(*_: object) -> None:
+        if _native.is_to_stop():
+            raise KeyboardInterrupt
+
+    signal.signal(number, stop)
 
 
 def tell(text: str) -> None:

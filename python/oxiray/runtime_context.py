@@ -42,6 +42,10 @@ class RuntimeContext:
         """None outside of actors."""
         return self._hex("actor_id")
 
+    def is_canceled(self) -> bool:
+        """Whether the running task or call was cancelled: a long one may look now and then."""
+        return _native.is_cancelled()
+
     def get_task_name(self) -> str | None:
         return self._name("task_name")
 

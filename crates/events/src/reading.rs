@@ -6,12 +6,16 @@ use std::io;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use oxiray_ids::{ActorId, PUT_INDEX, ProcessId, TaskId};
+use oxiray_wire::frame::FailureCode;
 
 use crate::files::Files;
 use crate::format::{Header, Outcome, Record, Role, Running, SLOT, lost_name, slots_of};
 use crate::history::{Dropped, History, NONE, Process, Run, Runs, Span, UNNAMED};
 use crate::tail::{News, Tail};
 use crate::task::Failed;
+
+/// The code of the wire for what was cancelled.
+const CANCELLED: u8 = FailureCode::Cancelled as u8;
 
 /// The node service among the processes of its node.
 const NODE_SERVICE: u32 = 0;
@@ -367,8 +371,8 @@ impl History {
                 let failure = self.failures.len() as u32;
                 let tried = self.tried(task, named.attempt);
                 tried.given_up = true;
-                // The worker's own word says more.
-                if tried.outcome != Some(Outcome::Raised) {
+                // The worker's own word says more, but not of what was cancelled.
+                if tried.outcome != Some(Outcome::Raised) || code == CANCELLED {
                     tried.failure = failure;
                 }
             }
@@ -387,11 +391,14 @@ impl History {
                     self.failures.push(failed);
                     failure = self.failures.len() as u32;
                 }
+                let known = self.tried(task, named.attempt).failure.wrapping_sub(1);
+                let cancelled =
+                    self.failures.get(known as usize).is_some_and(|known| known.code == CANCELLED);
                 let tried = self.tried(task, named.attempt);
                 tried.start = start;
                 (tried.fetch, tried.execute, tried.store) = (fetch as f32, execute, store as f32);
                 (tried.worker, tried.outcome) = (process + 1, Some(outcome));
-                if failure > 0 {
+                if failure > 0 && !cancelled {
                     tried.failure = failure;
                 }
                 let entry = &mut self.entries[task as usize];

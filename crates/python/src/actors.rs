@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use oxiray_events::Label;
-use oxiray_ids::{ActorId, FunctionId, ProcessId};
+use oxiray_ids::{ActorId, FunctionId, ProcessId, TaskId};
 use oxiray_wire::control::{self, NamedActor, to_node};
 use oxiray_wire::frame::{FailureCode, RefName};
 use oxiray_worker::{CallOrder, ObjectKey, Target, TaskSpec};
@@ -186,6 +186,7 @@ impl ActorCall {
             retries: self.retries,
             attempt: 0,
             recorded: self.recorded,
+            parent: TaskId::NIL,
         };
         let label = Label { name: &self.given, function: &self.function };
         let keys = runtime.submit(spec, label, running::one_of_several(py));
@@ -281,6 +282,7 @@ pub(crate) fn create_actor(
         retries: max_restarts,
         attempt: 0,
         recorded,
+        parent: TaskId::NIL,
     };
     let wanted = control::CreateActor {
         actor: actor.0.to_vec(),

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
 use crate::arguments::Unreadable;
+use crate::cancel;
 use crate::language::Here;
 use crate::loops::LaneOfCalls;
 use crate::printed::end_printed;
@@ -46,6 +47,9 @@ pub(crate) fn run_worker(py: Python<'_>) -> i32 {
     };
     match Worker::new(py, session) {
         Ok(worker) => {
+            if let Err(error) = cancel::listen(py, &worker) {
+                error.print(py);
+            }
             let runtime = worker.session.runtime.clone();
             serve(&runtime, &mut Here { py, worker: Arc::new(worker), event_loop: None });
             0
@@ -132,6 +136,9 @@ impl Worker {
         };
         if is_actor && let Some(reason) = self.exit_reason(py, &error) {
             return call.end_process(reason.into());
+        }
+        if cancel::stopped(py, &error) && call.is_cancelled() {
+            return call.end_cancelled(name);
         }
         let outcome = match () {
             // Its owner has the argument made again, or says why not.

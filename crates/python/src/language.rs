@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxiray_ids::ActorId;
+use oxiray_ids::{ActorId, TaskId};
 use oxiray_wire::control::StartActor;
 use oxiray_wire::frame::Task;
 use oxiray_worker::{Call, Failure, Language, Loaded, Raised, Serving};
@@ -10,6 +10,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::arguments::{self, Unreadable};
+use crate::cancel::Stoppable;
 use crate::execute::{Actor, Worker};
 use crate::loops::{LaneOfCalls, Reply};
 use crate::printed::{end_output, end_printed, unhandled_text};
@@ -54,7 +55,10 @@ impl<'py> Here<'py> {
         if !task.values.is_empty() {
             call.note_call();
         }
-        let result = function.bind(py).call(args, kwargs.as_ref());
+        let result = {
+            let _stoppable = Stoppable::begin(call)?;
+            function.bind(py).call(args, kwargs.as_ref())
+        };
         call.note_return();
         if !self.worker.session.is_ours() {
             // A child that the task forked has come back: the task's answer is its parent's.
@@ -150,6 +154,14 @@ impl Language for Here<'_> {
             self.invoke(&call, &task, function)
         });
         worker.finish(py, call, name, retry, result);
+    }
+
+    fn cancel(&mut self, task: TaskId) {
+        if let Some(event_loop) = &self.event_loop
+            && let Err(error) = event_loop.bind(self.py).call_method1("cancel", (&task.0[..],))
+        {
+            error.print(self.py);
+        }
     }
 
     fn construct(

@@ -14,6 +14,7 @@
 //! - [`language`]: Python, as the engine speaks it: loading, calling, answering
 //! - [`loops`]: event loops: how asyncio begins calls, answers them, and hears of values
 //! - [`arguments`]: the arguments of a call that came in
+//! - [`cancel`]: cancelling, and stopping a task that runs here
 //! - [`running`]: the call that the caller is in
 //! - [`inspect`]: questions about the cluster and this process
 //! - [`settings`]: environment variables, for what Python reads of them
@@ -27,6 +28,7 @@ mod actors;
 mod arguments;
 mod buffers;
 mod call_site;
+mod cancel;
 mod execute;
 mod folder;
 mod inspect;
@@ -61,6 +63,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(access::get, module)?,
         wrap_pyfunction!(objects::put, module)?,
         wrap_pyfunction!(objects::free, module)?,
+        wrap_pyfunction!(cancel::cancel, module)?,
+        wrap_pyfunction!(cancel::is_cancelled, module)?,
+        wrap_pyfunction!(cancel::is_to_stop, module)?,
         wrap_pyfunction!(objects::locations, module)?,
         wrap_pyfunction!(access::wait, module)?,
         wrap_pyfunction!(access::is_near, module)?,

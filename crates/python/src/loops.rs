@@ -96,6 +96,11 @@ impl Reply {
 
 #[pymethods]
 impl Reply {
+    /// The id of the task that it answers, until it did.
+    fn task_id(&self) -> Option<Vec<u8>> {
+        self.call.lock().as_ref().map(|call| call.id.0.to_vec())
+    }
+
     fn succeed(&self, result: Bound<'_, PyAny>) {
         let call = self.call.lock().take();
         if let Some(call) = call {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oxiray_events::Label;
-use oxiray_ids::FunctionId;
+use oxiray_ids::{FunctionId, TaskId};
 use oxiray_wire::control::Shape;
 use oxiray_worker::{Content, ObjectKey, SmallBytes, Target, TaskSpec};
 use parking_lot::Mutex;
@@ -271,6 +271,7 @@ impl RemoteCall {
             retries: self.max_retries,
             attempt: 0,
             recorded: self.recorded,
+            parent: TaskId::NIL,
         };
         let label = Label { name: &self.name, function: &self.function };
         let keys = session.runtime.submit(spec, label, running::one_of_several(py));

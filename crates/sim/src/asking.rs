@@ -210,6 +210,7 @@ impl World {
             retries: order.retries,
             attempt: 0,
             recorded: true,
+            parent: TaskId::NIL,
         }
     }
 

@@ -55,6 +55,24 @@ pub fn signal(pid: u32, signal: i32) {
     }
 }
 
+/// The number of the calling thread, by which it is sent signals.
+pub fn this_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// Sends `signal` to a thread of this process: to that one alone.
+pub fn signal_thread(thread: u32, signal: i32) {
+    // SAFETY: tgkill touches no memory of ours.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), thread as libc::pid_t, signal);
+    }
+}
+
+/// A signal that nothing else uses: the `number`-th of those that are for programs.
+pub fn own_signal(number: i32) -> i32 {
+    libc::SIGRTMIN() + number
+}
+
 /// Kills process `pid` for certain.
 pub fn kill(pid: u32) {
     signal(pid, libc::SIGKILL);

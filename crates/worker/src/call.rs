@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use oxiray_events::{EventLog, Ran};
 use oxiray_ids::{FunctionId, ObjectId, ProcessId, TaskId};
-use oxiray_owner::{Content, Failure, ObjectKey, Outbox};
+use oxiray_owner::{Content, Failure, ObjectKey, Outbox, cancelled};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Task, Value};
 
@@ -89,7 +89,7 @@ impl Call {
         let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
         let held = state.owner.begin_task(names.into_iter());
         let started = monotonic_ns();
-        let running = state.begin_running(giver, id, lane, recorded);
+        let running = state.begin_running((giver, token), id, lane, recorded);
         let events = &mut state.io.events;
         match (recorded, state.executor.is_concurrent()) {
             (true, false) => events.begin(id, attempt, started),
@@ -159,6 +159,18 @@ impl Call {
         let failure = Failure::new(FailureCode::TaskError, String::new(), data);
         let failure = Content::Failed(Arc::new(failure));
         self.end(name, outcome, &[(failure, Vec::new())], Some((&exception, &text)));
+    }
+
+    /// Whether nobody wants it any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.runtime.is_cancelled(self.id)
+    }
+
+    /// It was stopped, because nobody wants it any more.
+    pub fn end_cancelled(mut self, name: &Arc<str>) {
+        let failure = cancelled(self.id, name);
+        let record = Some(("TaskCancelledError", "it was cancelled"));
+        self.end(name, Outcome::Cancelled, &[(failure, Vec::new())], record);
     }
 
     /// It raised, and whoever waits for it hears of that by another way: of constructors.
@@ -248,6 +260,12 @@ impl Drop for Call {
     fn drop(&mut self) {
         if self.has_ended || !self.runtime.is_ours() {
             return;
+        }
+        if self.is_cancelled() {
+            let name: Arc<str> = self.name().into();
+            let failure = cancelled(self.id, &name);
+            let record = Some(("TaskCancelledError", "it was cancelled"));
+            return self.end(&name, Outcome::Cancelled, &[(failure, Vec::new())], record);
         }
         let text = "its worker gave the call up without an answer";
         let failure = Content::failed(FailureCode::System, text);

@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use oxiray_ids::ProcessId;
+use oxiray_ids::{ProcessId, TaskId};
+use oxiray_wire::frame::task_token;
 use parking_lot::Condvar;
 
 use crate::port::{Descriptor, Doorbell};
@@ -37,6 +38,8 @@ pub(crate) struct Lane {
     pub(crate) awakened: Arc<Condvar>,
     /// Of the loop that begins its calls, if there is one.
     doorbell: Option<Doorbell>,
+    /// Calls that the loop runs and nobody wants any more.
+    unwanted: Vec<TaskId>,
 }
 
 /// What is to be done so that a call of a lane begins.
@@ -60,6 +63,7 @@ impl Lane {
             is_searched: false,
             awakened: Arc::new(Condvar::new()),
             doorbell: None,
+            unwanted: Vec::new(),
         }
     }
 
@@ -109,6 +113,26 @@ impl Lane {
 
     pub(crate) fn forget(&mut self, peer: ProcessId) {
         self.queue.retain(|queued| queued.peer != peer);
+    }
+
+    /// Lets the loop, if there is one, know that nobody wants a call any more.
+    pub(crate) fn tell_unwanted(&mut self, task: TaskId) {
+        if self.doorbell.is_some() {
+            self.unwanted.push(task);
+            self.ring();
+        }
+    }
+
+    pub(crate) fn take_unwanted(&mut self) -> Vec<TaskId> {
+        std::mem::take(&mut self.unwanted)
+    }
+
+    /// Takes out the call that has this token, if it waits here.
+    pub(crate) fn remove(&mut self, peer: ProcessId, token: u64) -> Option<Queued> {
+        let is_meant =
+            |queued: &Queued| queued.peer == peer && task_token(&queued.bytes) == Some(token);
+        let at = self.queue.iter().position(is_meant)?;
+        self.queue.remove(at)
     }
 
     /// How a call that could begin comes to a thread (L-2).

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use oxiray_ids::ActorId;
+use oxiray_ids::{ActorId, TaskId};
 use oxiray_owner::Failure;
 use oxiray_wire::control::StartActor;
 
@@ -52,6 +52,9 @@ pub trait Language {
 
     /// Calls a function, which people call `name` in this call, and answers `call` in the end.
     fn call(&mut self, function: &Self::Function, name: &Arc<str>, call: Call);
+
+    /// Nobody wants a call any more that a loop of this thread runs: it is to end soon.
+    fn cancel(&mut self, task: TaskId);
 
     /// Becomes an actor and answers `call`, or fails it: then why the process is to exit, and for
     /// the node the error that others get, if there is one. `payload` is the class.

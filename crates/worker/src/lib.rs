@@ -42,7 +42,7 @@ pub use call::{Call, Raised};
 pub use connect::{
     DriverConfig, DriverSession, StartError, connect_driver, start_driver, start_worker,
 };
-pub use executor::Work;
+pub use executor::{Interrupt, Work};
 pub use language::{Language, Loaded, Serving};
 pub use logs::{LogItem, NextLog};
 pub use port::{Descriptor, PortKey, Watcher};

@@ -18,7 +18,7 @@ use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, JobConfig, Shape, to_node};
-use oxiray_wire::frame::{Frame, RefName, task_place};
+use oxiray_wire::frame::{Cancelling, Frame, RefName, task_place};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use slab::Slab;
 use smallvec::SmallVec;
@@ -138,11 +138,12 @@ impl State {
     /// several run.
     fn submit(
         &mut self,
-        spec: TaskSpec,
+        mut spec: TaskSpec,
         label: Label<'_>,
         by: Option<TaskId>,
     ) -> SmallVec<[ObjectKey; 1]> {
         let Self { owner, io, executor, .. } = self;
+        spec.parent = executor.parent(by);
         if spec.recorded {
             let kind = match spec.target {
                 Target::Function { .. } => TaskKind::Function,
@@ -237,6 +238,8 @@ impl State {
             // For the node services between us.
             Frame::TakeBack(_) => {}
             Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, io),
+            Frame::Cancel(token, how) => self.cancel(peer, token, how),
+            Frame::CancelObject(id, how) => owner.on_cancel(id, how, io),
             Frame::Task(_) => {}
         }
     }
@@ -449,6 +452,17 @@ impl Runtime {
             state.owner.free_value(*key, &mut state.io);
         }
         state.io.wake_peers();
+    }
+
+    /// The task that is to return an object is not wanted any more.
+    pub fn cancel(&self, key: ObjectKey, how: Cancelling) {
+        let state = &mut *self.lock();
+        state.set_now(monotonic_ns());
+        state.owner.cancel(key, how, &mut state.io);
+        state.collect_watched();
+        state.io.wake_peers();
+        // Other threads may wait for what has ended by it.
+        self.bell().ring();
     }
 
     /// Makes an actor, as `wanted` says to the node: its handle, counted once. `spec` is its

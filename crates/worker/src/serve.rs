@@ -91,6 +91,7 @@ impl<F> LoopServer<F> {
     pub fn turn(&mut self, language: &mut impl Language<Function = F>) -> Option<String> {
         let runtime = self.server.runtime.clone();
         runtime.answer_door(self.lane);
+        runtime.take_unwanted(self.lane).into_iter().for_each(|task| language.cancel(task));
         loop {
             let work = match self.lane {
                 0 => runtime.take_work(),
