@@ -470,7 +470,7 @@ fn owner_died() -> Content {
 }
 
 fn count_down(
-    map: &mut hashbrown::HashMap<(ProcessId, u64), u32, foldhash::fast::RandomState>,
+    map: &mut hashbrown::HashMap<(ProcessId, u64), u32, foldhash::fast::FixedState>,
     key: (ProcessId, u64),
 ) -> bool {
     let Some(count) = map.get_mut(&key) else {

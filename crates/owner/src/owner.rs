@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Frame};
@@ -50,14 +50,14 @@ pub trait Outbox {
     fn release_name(&mut self, actor: ActorId);
 }
 
-pub(crate) type Held<T> = HashMap<(ProcessId, u64), T, RandomState>;
+pub(crate) type Held<T> = HashMap<(ProcessId, u64), T, FixedState>;
 
 /// Everything that one process owns, borrows and has under way.
 pub struct Owner {
     pub(crate) process: ProcessId,
     pub(crate) now: u64,
     pub(crate) objects: Slab<Object>,
-    pub(crate) by_id: HashMap<ObjectId, ObjectKey, RandomState>,
+    pub(crate) by_id: HashMap<ObjectId, ObjectKey, FixedState>,
     pub(crate) stamp: u64,
     pub(crate) failures: u64,
     pub(crate) tasks: Slab<Task>,
@@ -65,17 +65,17 @@ pub struct Owner {
     /// Tasks whose arguments could not be read where they are said to be.
     pub(crate) aside: Vec<TaskKey>,
     /// How objects at other nodes were made.
-    pub(crate) lineage: HashMap<TaskId, Lineage, RandomState>,
+    pub(crate) lineage: HashMap<TaskId, Lineage, FixedState>,
     pub(crate) functions: Vec<Duration>,
     pub(crate) shapes: Vec<Shape>,
     /// Some shape's is not 0.
     pub(crate) has_priorities: bool,
     /// Shapes for tasks whose large arguments are elsewhere, by shape and node.
-    pub(crate) near_shapes: HashMap<(u32, u32), u32, RandomState>,
+    pub(crate) near_shapes: HashMap<(u32, u32), u32, FixedState>,
     pub(crate) leases: Slab<Lease>,
-    pub(crate) actors: HashMap<ActorId, Actor, RandomState>,
+    pub(crate) actors: HashMap<ActorId, Actor, FixedState>,
     /// Actors that we made and that do not end with their last handle.
-    pub(crate) detached: HashSet<ActorId, RandomState>,
+    pub(crate) detached: HashSet<ActorId, FixedState>,
     /// References that we hold for a worker until it has registered with their owners.
     pub(crate) held_for_args: Held<Vec<ObjectKey>>,
     /// References that we returned, until the submitter has registered with their owners.
@@ -87,7 +87,7 @@ pub struct Owner {
     /// References that were returned to the dead, until the next tick.
     pub(crate) orphans: Vec<ObjectKey>,
     /// Processes that are gone. Numbers are not used again.
-    pub(crate) dead: HashSet<ProcessId, RandomState>,
+    pub(crate) dead: HashSet<ProcessId, FixedState>,
     /// Tasks one of whose arguments became complete, while `waking` sees to them.
     pub(crate) woken: VecDeque<TaskKey>,
     pub(crate) waking: bool,

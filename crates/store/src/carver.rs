@@ -7,6 +7,7 @@
 //!   looks at it.
 //! - **C-3** An object of an owner that is known to be dead is doomed.
 
+use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{ProcessId, StoreKey};
 
@@ -40,14 +41,14 @@ pub struct Carver {
     /// By their offset.
     slabs: Vec<(u64, Slab)>,
     /// Slot to slab and offset within it.
-    parts: HashMap<u32, (u64, u64)>,
+    parts: HashMap<u32, (u64, u64), FixedState>,
     dead: HashSet<ProcessId>,
 }
 
 impl Carver {
     /// Without a slab yet.
     pub fn new(table: Table, process: ProcessId) -> Self {
-        Self { table, process, slabs: Vec::new(), parts: HashMap::new(), dead: HashSet::new() }
+        Self { table, process, slabs: Vec::new(), parts: HashMap::default(), dead: HashSet::new() }
     }
 
     /// One slab more.

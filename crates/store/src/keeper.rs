@@ -37,6 +37,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use oxiray_ids::{ProcessId, StoreKey};
 
@@ -140,7 +141,7 @@ pub struct Keeper {
     arena: Arena,
     table: Table,
     slots: Slots,
-    entries: HashMap<u32, Entry>,
+    entries: HashMap<u32, Entry, FixedState>,
     /// Live processes and their rows.
     rows: BTreeMap<ProcessId, u32>,
     /// Live processes of other nodes: they own objects here, and look at none.
@@ -185,7 +186,7 @@ impl Keeper {
             arena: Arena::new(size),
             table,
             slots: Slots::default(),
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             rows: BTreeMap::new(),
             foreign: BTreeSet::new(),
             slabs: BTreeMap::new(),
