@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 import types
 from typing import NoReturn
 
@@ -23,16 +24,37 @@ _TASK_MARK = "\x1eoxiray-task:"
 
 
 class NamedStream(io.TextIOWrapper):
-    """A line-buffered text stream that marks whose output follows, when that changes."""
+    """A line-buffered text stream that marks whose output follows, when that changes.
+
+    Where several calls run, each line is one call's: what a call has not ended is held back.
+    """
 
     _name = ""
     _task = ""
     _mid_line = False
 
+    def __init__(self, raw: io.BufferedWriter) -> None:
+        super().__init__(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        self._lock = threading.RLock()
+        self._held: dict[str, str] = {}  # by task
+
     def write(self, text: str, /) -> int:
         if not text:
             return 0
-        name, task = _native.current_printer()
+        with self._lock:
+            name, task, are_several = _native.current_printer()
+            if not are_several:
+                self._write_as(name, task, text)
+                return len(text)
+            lines, end, rest = (self._held.pop(task, "") + text).rpartition("\n")
+            if rest:
+                self._held[task] = rest
+                _native.note_printed()
+            if end:
+                self._write_as(name, task, lines + end)
+        return len(text)
+
+    def _write_as(self, name: str, task: str, text: str) -> None:
         marks = ""
         if name != self._name:
             self._name = name
@@ -45,10 +67,19 @@ class NamedStream(io.TextIOWrapper):
         if self._mid_line or marks:
             _native.note_printed()
         super().write(marks + text)
-        return len(text)
 
     def end_task(self, ends_line: bool) -> None:
         """What comes now, as from programs that the next task starts, is not the last one's."""
+        with self._lock:
+            name, task, _ = _native.current_printer()
+            held = self._held.pop(task, "")
+            if held:
+                self._write_as(name, task, held + "\n")
+            self._end_task(ends_line)
+            if self._held:
+                _native.note_printed()  # by others, which have not ended yet
+
+    def _end_task(self, ends_line: bool) -> None:
         end = ""
         if self._mid_line and ends_line:
             self._mid_line = False
@@ -108,7 +139,7 @@ def _redirect(descriptor: int) -> int:
 
 def _stream(descriptor: int) -> NamedStream:
     raw = open(descriptor, "wb", closefd=False)  # noqa: SIM115
-    return NamedStream(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    return NamedStream(raw)
 
 
 def _prepare() -> None:

@@ -253,8 +253,9 @@ def record_span(name: str, start: int, duration: int, extra: str) -> None:
 def note_printed() -> None:
     """A stream of this worker has something to end with the task: `oxiray._child.end_output`."""
 
-def current_printer() -> tuple[str, str]:
-    """Name of the running task or actor class, and the id of the task, for what it prints."""
+def current_printer() -> tuple[str, str, bool]:
+    """Name of the running task or actor class, and the id of the task, for what it prints; and
+    whether others may print meanwhile."""
 
 class Observer:
     """The session as one who only looks sees it. Rows come as JSON."""

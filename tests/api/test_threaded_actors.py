@@ -334,6 +334,33 @@ def test_what_a_call_submits_has_it_as_parent(tmp_path):
         assert row.parent_task_id == maker
 
 
+def test_each_line_is_that_of_its_call(fresh, tmp_path):
+    from oxiray.util.state import get_log
+
+    fresh()
+
+    @ray.remote(max_concurrency=4)
+    class Printer:
+        def say(self, meeting, number):
+            for _ in range(50):
+                print("begun by", end=" ")
+                time.sleep(0)
+                print(number)
+            print(f"{number} unended", end="")
+            meeting.attend(number)
+
+    printer = Printer.remote()
+    refs = [printer.say.remote(Meeting(str(tmp_path), 4), i) for i in range(4)]
+    ray.get(refs)
+
+    def printed(ref):
+        return "".join(get_log(task_id=ref.task_id().hex())).splitlines()
+
+    for number, ref in enumerate(refs):
+        wait_until(lambda ref=ref: len(printed(ref)) == 51)
+        assert printed(ref) == [f"begun by {number}"] * 50 + [f"{number} unended"]
+
+
 def test_threads_do_not_slow_down_many_short_calls():
     pool = Pool.options(max_concurrency=16).remote()
     ray.get(pool.double.remote(1))

@@ -80,12 +80,14 @@ pub(crate) fn one_of_several(py: Python<'_>) -> Option<TaskId> {
     call(py).map(|call| call.task)
 }
 
-/// Who prints: the name of the running task or actor, and the id of the task or call.
+/// Who prints: the name of the running task or actor, and the id of the task or call; and whether
+/// others may print meanwhile.
 #[pyfunction]
-pub(crate) fn current_printer(py: Python<'_>) -> (String, String) {
+pub(crate) fn current_printer(py: Python<'_>) -> (String, String, bool) {
     let call = call(py);
     let printer = HERE.read().printer.clone();
     let name = printer.or_else(|| call.as_ref().map(|call| call.name.clone()));
     let task = call.map_or_else(String::new, |call| call.task.to_string());
-    (name.as_deref().unwrap_or("").to_owned(), task)
+    let are_several = IS_CONCURRENT.load(Ordering::Relaxed);
+    (name.as_deref().unwrap_or("").to_owned(), task, are_several)
 }
