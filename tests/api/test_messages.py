@@ -9,9 +9,14 @@ import socket
 
 import oxiray as ray
 import pytest
-from conftest import wait_until
+from conftest import is_alive, wait_until
 from oxiray import _native
-from oxiray.exceptions import ActorDiedError, ActorUnavailableError, WorkerCrashedError
+from oxiray.exceptions import (
+    ActorDiedError,
+    ActorUnavailableError,
+    GetTimeoutError,
+    WorkerCrashedError,
+)
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -65,6 +70,7 @@ def test_the_death_of_an_actor_that_was_killed():
     actor = Counter.remote()
     pid = ray.get(actor.pid.remote())
     ray.kill(actor)
+    wait_until(lambda: not is_alive(pid))
     with pytest.raises(ActorDiedError) as caught:
         ray.get(actor.pid.remote())
     text = str(caught.value)
@@ -122,4 +128,47 @@ def test_bytes_are_told_in_units():
         ray.init(object_store_memory=1 << 50)
     never = ray.remote(lambda: None).options(memory=1 << 49).remote()
     wait_until(lambda: "memory: 512.0 TiB" in str(_native.cluster_view()["waiting"]))
+    del never
+
+
+@ray.remote
+def held_up(gate):
+    gate.wait()
+
+
+@ray.remote
+def after(value):
+    return value
+
+
+def test_a_timeout_says_what_it_waited_for(gate):
+    running = held_up.remote(gate)
+    later = after.remote(running)
+    never = after.options(name="never", num_cpus=99).remote(1)
+    with pytest.raises(GetTimeoutError) as caught:
+        ray.get(later, timeout=0.2)
+    text = str(caught.value)
+    assert f"ObjectRef({later.hex()}) is not there" in text
+    assert (
+        f"after ({later.task_id().hex()}) waits for its argument, to be returned by held_up" in text
+    )
+    assert "held_up, which runs" in text or "held_up, which is" in text
+    with pytest.raises(GetTimeoutError) as caught:
+        ray.get([ray.put(1), never, later, after.remote(later)], timeout=0.2)
+    text = str(caught.value)
+    assert "3 of 4 values are not there in time, of never and after (2)" in text
+    assert "The first: never (" in text and "waits for a worker: no node is large enough" in text
+    gate.open()
+    assert ray.get(later) is None
+
+
+def test_what_waits_is_told_by_name():
+    never = after.options(name="too_large", num_cpus=97).remote(1)
+
+    def told():
+        return "\n".join(_native.cluster_view()["waiting"])
+
+    whose = f"too_large (of the driver, pid {os.getpid()}) for 1 worker: no node is large enough"
+    wait_until(lambda: whose in told())
+    assert "worker(s)" not in told()
     del never

@@ -38,7 +38,7 @@ enum Command {
     Stack(stack::Options),
     /// Write what ran when, for chrome://tracing or Perfetto.
     Timeline(timeline::Options),
-    /// Explain why a task is not done.
+    /// Explain why a task is not done, or what an actor waits for.
     Why(why::Options),
     /// Show where the dashboard is: the address to open in a browser, with its token.
     Dashboard(dashboard::Options),

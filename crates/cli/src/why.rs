@@ -1,4 +1,4 @@
-//! `oxiray why`: why a task is not done, or how it ended, in a sentence.
+//! `oxiray why`: why a task is not done or an actor not there, or how it ended, in a sentence.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,8 @@ use crate::state::{Only, tell};
 #[derive(Args, Debug)]
 pub struct Options {
     /// A task: its name, its id or the beginning of it, or the id of an ObjectRef that it returns.
-    task: String,
+    /// Or an actor: its name, its id or the beginning of it, or its class.
+    what: String,
     #[command(flatten)]
     only: Only,
 }
@@ -35,7 +36,7 @@ fn explain(options: &Options) -> Result<()> {
     }
     let mut found = 0;
     for session in &mut sessions {
-        match session.why(&options.task) {
+        match session.why(&options.what) {
             Ok(sentences) => {
                 found += sentences.len();
                 tell(session.missing());
@@ -49,7 +50,10 @@ fn explain(options: &Options) -> Result<()> {
         }
     }
     if found == 0 {
-        let text = format!("there is no task {}; `oxiray list tasks` shows all", options.task);
+        let text = format!(
+            "there is no task or actor {}; `oxiray list tasks` and `oxiray list actors` show all",
+            options.what
+        );
         return Err(Failure::Other(text));
     }
     Ok(())

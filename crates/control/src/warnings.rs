@@ -11,10 +11,10 @@ use crate::event::{Now, Outbox};
 const WARN_AFTER: u64 = 1_000_000_000;
 
 /// What the user is told of something that no node can run.
-pub fn unschedulable(needs: &str, why: &str) -> String {
+pub fn unschedulable(who: &str, needs: &str, why: &str) -> String {
     format!(
-        "The task or actor cannot be scheduled: it needs {needs}, but {why}. It runs when that \
-         changes; `oxiray status` shows what waits."
+        "{who} cannot be scheduled: it needs {needs}, but {why}. It runs when that changes; \
+         `oxiray status` shows what waits."
     )
 }
 
@@ -36,7 +36,8 @@ impl Control {
             };
             let placement = actor.record.create.as_ref().and_then(|c| c.placement.as_ref());
             let needs = show_amounts(placement.map_or(&[], |shape| &shape.resources[..]));
-            let text = unschedulable(&needs, &actor.waits_because);
+            let who = format!("The actor {}", actor.record.class_name());
+            let text = unschedulable(&who, &needs, &actor.waits_because);
             let about = actor.record.about_creator.as_ref();
             let job = about.and_then(|about| about.config.as_ref());
             let driver = job.map_or(actor.record.creator(), |job| ProcessId(job.driver));

@@ -41,6 +41,8 @@ pub(crate) struct Demand {
     pub(crate) elsewhere: Elsewhere,
     /// Nodes at which one of those waits for room.
     pub(crate) waits_at: BTreeSet<u32>,
+    /// Names of the first tasks that wait, for people; of a foreign process, none.
+    pub(crate) tasks: String,
     /// Would be granted if there were a worker; only used within one pass.
     pub(crate) tentative: u64,
 }
@@ -55,6 +57,7 @@ impl Demand {
             may_wait: 0,
             elsewhere: Elsewhere::default(),
             waits_at: BTreeSet::new(),
+            tasks: String::new(),
             tentative: 0,
         }
     }
@@ -149,6 +152,7 @@ impl Node {
             }
         };
         demand.requested = message.requested_total.max(demand.granted);
+        demand.tasks = message.tasks;
         let surplus = (demand.granted + demand.placed()).saturating_sub(demand.requested);
         let (shape, unplaced) = (demand.shape, demand.unplaced());
         if surplus > 0 {

@@ -29,6 +29,10 @@ impl Node {
                 }
             }
             Topic::Objects | Topic::Tasks => self.ask_round(from, query, out),
+            Topic::Worker => {
+                let report = self.why_no_worker(from, &query);
+                out.send(from, from_node::Body::TaskReport(report));
+            }
             Topic::Processes => {
                 let (processes, next) = self.processes_after(&query.after);
                 let listing =

@@ -117,12 +117,13 @@ impl Node {
             self.refresh_own_room();
             let request = self.request(ShapeId(index));
             let needs = show_amounts(&request.shape.resources);
+            let who = self.who_waits(ShapeId(index));
             let why = self.why(ShapeId(index));
             let text = match choose(&self.member.view, &request) {
-                Choice::Infeasible => unschedulable(&needs, &why),
+                Choice::Infeasible => unschedulable(&who, &needs, &why),
                 _ => format!(
-                    "A task or actor that needs {needs} has waited for 10 s: {why}. Actors hold \
-                     their resources for as long as they live; `oxiray status` shows what waits."
+                    "{who} needs {needs} and has waited for 10 s: {why}. Actors hold their \
+                     resources for as long as they live; `oxiray status` shows what waits."
                 ),
             };
             self.schedule.shapes[index].warned = true;

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use oxiray_ids::ProcessId;
-use oxiray_wire::control::{ObjectReport, Query, TaskReport, Topic, from_node};
+use oxiray_ids::{ActorId, ProcessId};
+use oxiray_scheduler::{Allocation, NodeNumber};
+use oxiray_wire::control::{ObjectReport, Query, TaskReason, TaskReport, Topic, from_node};
 
+use crate::actors::Stage;
 use crate::event::Outbox;
 use crate::node::Node;
+use crate::schedule::ShapeId;
 
 /// A question under way.
 #[derive(Debug)]
@@ -88,15 +91,49 @@ impl Node {
         let process = &self.processes[&from];
         let tasks = report.tasks.into_iter().map(|mut task| {
             let demand = task.shape_key.and_then(|key| process.demands.get(&key));
-            if let Some(demand) = demand {
-                task.text = format!("{}: {}", task.text, self.why(demand.shape));
+            let actor = ActorId::from_slice(&task.actor).and_then(|id| self.actors.get(&id));
+            let shape = match (demand, actor.map(|actor| actor.stage)) {
+                (Some(demand), _) => Some(demand.shape),
+                (None, Some(Stage::Waiting(shape, _))) => Some(shape),
+                _ => None,
+            };
+            if let Some(shape) = shape {
+                task.text = self.why(shape);
+                task.holders = self.holders(shape);
             }
             task
         });
         let (process, pid, tasks) = (from.0, process.pid, tasks.collect());
-        let report = TaskReport { request, process, pid, tasks };
+        let report = TaskReport { request, process, pid, tasks, ..report };
         out.send(asker, from_node::Body::TaskReport(report));
         self.end_round_if_done(number, out);
+    }
+
+    /// Why a process has no worker of a shape of its own.
+    pub(crate) fn why_no_worker(&self, from: ProcessId, query: &Query) -> TaskReport {
+        let key = query.about.parse::<u64>().ok();
+        let process = self.processes.get(&from);
+        let demand = key.and_then(|key| process?.demands.get(&key));
+        let text = demand.map(|demand| self.why(demand.shape)).unwrap_or_default();
+        let tasks = vec![TaskReason { text, ..TaskReason::default() }];
+        TaskReport { request: query.request, process: from.0, tasks, ..TaskReport::default() }
+    }
+
+    /// The processes here that hold what a shape lacks, if no other node could serve it.
+    fn holders(&self, shape: ShapeId) -> Vec<u64> {
+        let shape = &self.schedule.shapes[shape.0].shape;
+        let here = NodeNumber(self.number);
+        let view = &self.member.view;
+        let elsewhere = view.nodes().any(|node| node != here && view.can_ever_fit(node, shape));
+        if elsewhere || !self.ledger.can_ever_fit(shape) {
+            return Vec::new();
+        }
+        let leases = self.leases.values().map(|lease| (lease.worker, Some(&lease.allocation)));
+        let actors = self.actors.values();
+        let actors = actors.filter_map(|actor| Some((actor.worker()?, actor.allocation.as_ref())));
+        let holds = |allocation: &Allocation| self.ledger.stands_in_the_way(allocation, shape);
+        let held = leases.chain(actors).filter(|(_, allocation)| allocation.is_some_and(holds));
+        held.map(|(process, _)| process.0).collect()
     }
 
     /// A process is gone: nobody waits for its answer, nor it for others'.

@@ -121,7 +121,7 @@ fn what_cannot_run_is_warned_about_once() {
     bed.tick_after(2 * SECOND);
     assert_eq!(
         bed.warnings(),
-        ["The task or actor cannot be scheduled: it needs {GPU: 1}, but no node has a GPU \
+        ["tasks cannot be scheduled: it needs {GPU: 1}, but no node has a GPU \
           (needs GPU: 1; the cluster has CPU: 2). It runs when that changes; `oxiray status` \
           shows what waits."]
     );

@@ -4,6 +4,7 @@ use oxiray_ids::ProcessId;
 use oxiray_scheduler::{Choice, choose, explain, show_amounts};
 use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{Amount, ClusterView, ProcessKind};
+use oxiray_words::{listed, plural};
 
 use crate::actors::Stage;
 use crate::node::Node;
@@ -98,12 +99,14 @@ impl Node {
                     continue;
                 }
                 let whose = match process.kind {
-                    ProcessKind::Driver => "the driver".to_owned(),
-                    _ => format!("process {id}"),
+                    ProcessKind::Driver => format!("the driver, pid {}", process.pid),
+                    ProcessKind::Foreign => format!("a process of node {}", id.node()),
+                    _ => format!("the worker with pid {}", process.pid),
                 };
                 add(&|| {
-                    let why = self.why(demand.shape);
-                    format!("{count} worker(s) for tasks of {whose} (pid {}): {why}", process.pid)
+                    let workers = plural(count, "worker");
+                    let (tasks, why) = (named(&demand.tasks), self.why(demand.shape));
+                    format!("{tasks} (of {whose}) for {workers}: {why}")
                 });
             }
         }
@@ -117,6 +120,19 @@ impl Node {
         sentences
     }
 
+    /// Who waits for a shape: functions and classes by name.
+    pub(crate) fn who_waits(&self, shape: ShapeId) -> String {
+        let demands = self.processes.values().flat_map(|process| process.demands.values());
+        let demands = demands.filter(|demand| demand.shape == shape);
+        let waiting = demands.filter(|demand| demand.placed() + demand.unplaced() > 0);
+        let actors = self.schedule.waiting_actors.iter().filter(|((id, _), _)| *id == shape);
+        let actors = actors.map(|(_, id)| format!("the actor {}", self.actors[id].class_name));
+        let mut names: Vec<String> =
+            waiting.map(|demand| named(&demand.tasks).to_owned()).chain(actors).collect();
+        names.dedup();
+        if names.is_empty() { "A task or actor".into() } else { listed(&names, 3) }
+    }
+
     /// Why a shape is not served now.
     pub(crate) fn why(&self, id: ShapeId) -> String {
         let request = self.request(id);
@@ -128,4 +144,9 @@ impl Node {
             _ => explain(&self.member.view, &request),
         }
     }
+}
+
+/// What waits, where nothing is known of it too.
+fn named(tasks: &str) -> &str {
+    if tasks.is_empty() { "tasks" } else { tasks }
 }

@@ -100,7 +100,7 @@ impl Ended {
             Topic::Objects => {
                 return Body::ObjectReport(ObjectReport { request, ..ObjectReport::default() });
             }
-            Topic::Tasks => {
+            Topic::Tasks | Topic::Worker => {
                 return Body::TaskReport(TaskReport { request, ..TaskReport::default() });
             }
             Topic::Cluster => return self.view(request),

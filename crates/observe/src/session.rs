@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oxiray_events::History;
+use oxiray_wire::cluster::ActorInfo;
 use oxiray_wire::control::{
     ActorPhase, ClusterView, Listing, ProcessInfo, Query as Asked, Topic, from_node::Body, to_node,
 };
@@ -254,13 +255,7 @@ impl Session {
                 all.iter().map(|job| jobs::row(job, &known)).collect()
             }
             Resource::Actors => {
-                let mut all = self.list_all(Topic::Actors, 0)?.actors;
-                // One that died while they were listed is in it twice: it is dead.
-                let mut seen = std::collections::HashSet::new();
-                all.reverse();
-                all.retain(|actor| seen.insert(actor.actor.clone()));
-                all.reverse();
-                all.iter().map(|actor| actors::row(actor, &known, detail)).collect()
+                self.actors()?.iter().map(|actor| actors::row(actor, &known, detail)).collect()
             }
             Resource::Workers => self.worker_rows(&known, &mut notes)?,
             Resource::Objects => {
@@ -272,6 +267,17 @@ impl Session {
             Resource::Tasks => Vec::new(),
         };
         Ok((rows, notes))
+    }
+
+    /// All actors, the dead included.
+    pub(crate) fn actors(&mut self) -> Result<Vec<ActorInfo>> {
+        let mut all = self.list_all(Topic::Actors, 0)?.actors;
+        // One that died while they were listed is in it twice: it is dead.
+        let mut seen = std::collections::HashSet::new();
+        all.reverse();
+        all.retain(|actor| seen.insert(actor.actor.clone()));
+        all.reverse();
+        Ok(all)
     }
 
     fn worker_rows(&mut self, known: &Nodes, notes: &mut Vec<String>) -> Result<Vec<Value>> {

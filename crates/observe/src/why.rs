@@ -1,47 +1,91 @@
-//! Why a task is not done; of one that is, how it ended.
+//! Why tasks are not done and actors not there; of those that are, how they ended.
 //!
 //! What happened to a task is in the history, and by what names it goes. What it waits for only
-//! its owner knows, which is asked.
+//! its owner knows, which is asked, and then whoever that leads to:
+//!
+//! - `facts`: what processes say, and of whom they say something
+//! - `graph`: who waits for whom, and who can never go on
+//! - `words`: that, in sentences
 
-use std::collections::HashMap;
+mod facts;
+mod graph;
+mod words;
 
 use oxiray_events::{Attempt, State, Task};
-use oxiray_ids::{ObjectId, ProcessId, TaskId};
-use oxiray_wire::control::{Query, TaskReason, Topic, from_node::Body};
+use oxiray_ids::{ObjectId, TaskId};
+use oxiray_wire::cluster::ActorInfo;
+use oxiray_wire::control::ActorPhase;
 
 use crate::error::{Error, Result};
-use crate::rows::Nodes;
-use crate::session::{Session, topic};
+use crate::rows::{Nodes, hex};
+use crate::session::Session;
+use words::{Teller, process_called};
 
 /// Of so many tasks that are not done something is said.
 const MOST: usize = 20;
+/// Digits that an id is known by, at least.
+const SHORTEST_ID: usize = 8;
 
 impl Session {
-    /// Why tasks are not done, a sentence each: by id, the beginning of one, the id of what they
-    /// return, or by any of their names. If all are done, how the newest ended. Nothing, if there
-    /// is none.
+    /// Why tasks are not done, or actors not there, a sentence each: tasks by id, the beginning of
+    /// one, the id of what they return, or by any of their names; actors by id, name or class. If
+    /// all are done, how the newest ended. Nothing, if there is none.
     pub fn why(&mut self, about: &str) -> Result<Vec<String>> {
         let nodes = self.members()?;
         let mut missing = self.update_history()?;
-        let meant = self.meant(about)?;
+        let actors = self.meant_actors(about)?;
+        let meant = if actors.is_empty() { self.meant(about)? } else { Vec::new() };
         let mut waiting: Vec<TaskId> = self.of(&meant, |task| !task.state().is_end());
         waiting.truncate(MOST);
         let mut sentences = Vec::new();
         if !waiting.is_empty() || meant.is_empty() {
+            let of_actors = self.unfinished_of(&actors);
+            let ids: Vec<TaskId> = waiting.iter().copied().chain(of_actors).collect();
             // What is not recorded, its owner may know by its name.
-            let ids: Vec<String> = waiting.iter().map(TaskId::to_string).collect();
-            let question = if ids.is_empty() { about.to_owned() } else { ids.join(" ") };
-            let mut reasons = self.reasons(question, &nodes, &mut missing)?;
-            for id in &waiting {
-                sentences.extend(self.waits(*id, reasons.remove(id), &nodes));
+            let facts = self.facts(&ids, about, &nodes, &mut missing)?;
+            let all = if facts.tasks.is_empty() { Vec::new() } else { self.actors()? };
+            let teller = Teller::new(&self.history, &nodes, &facts, &all);
+            let unrecorded =
+                if ids.is_empty() { facts.tasks.keys().copied().collect() } else { ids };
+            match actors.is_empty() {
+                true => sentences.extend(unrecorded.iter().filter_map(|id| teller.task(*id))),
+                false => sentences.extend(actors.iter().map(|actor| teller.actor(actor))),
             }
-            sentences.extend(reasons.values().map(|reason| self.reason(reason, &nodes)));
         }
         self.missing = missing;
         if sentences.is_empty() && !meant.is_empty() {
             sentences = self.ends(about, &meant, &nodes);
         }
         Ok(sentences)
+    }
+
+    /// Actors that are meant: by id or the beginning of it, by name, or all of a class; those that
+    /// are not there first.
+    fn meant_actors(&mut self, about: &str) -> Result<Vec<ActorInfo>> {
+        let mut actors = self.actors()?;
+        let id = about.to_ascii_lowercase();
+        let is_id = id.len() >= SHORTEST_ID;
+        actors.retain(|actor| {
+            actor.name == about
+                || actor.class_name == about
+                || (is_id && hex(&actor.actor).starts_with(&id))
+        });
+        let order = |actor: &ActorInfo| match actor.phase() {
+            ActorPhase::Pending | ActorPhase::Restarting => 0,
+            ActorPhase::Alive => 1,
+            ActorPhase::Dead => 2,
+        };
+        actors.sort_by_key(order);
+        actors.truncate(MOST);
+        Ok(actors)
+    }
+
+    /// Constructors and calls of actors that have not ended.
+    fn unfinished_of(&self, actors: &[ActorInfo]) -> Vec<TaskId> {
+        let ids: Vec<&[u8]> = actors.iter().map(|actor| &actor.actor[..]).collect();
+        let tasks = self.history.tasks().filter(|task| !task.state().is_end());
+        let own = tasks.filter(|task| ids.contains(&&task.id().actor().0[..]));
+        own.map(|task| task.id()).take(MOST).collect()
     }
 
     /// The tasks that are meant, the newest first.
@@ -81,59 +125,6 @@ impl Session {
     fn of(&self, ids: &[TaskId], wanted: impl Fn(&Task<'_>) -> bool) -> Vec<TaskId> {
         let tasks = ids.iter().filter_map(|id| self.history.get(*id));
         tasks.filter(wanted).map(|task| task.id()).collect()
-    }
-
-    /// What the owners of tasks say of them: ids, or one name.
-    fn reasons(
-        &mut self,
-        about: String,
-        nodes: &Nodes,
-        missing: &mut Vec<String>,
-    ) -> Result<HashMap<TaskId, TaskReason>> {
-        let mut reasons = HashMap::new();
-        let question = Query { about, ..topic(Topic::Tasks) };
-        let numbers: Vec<u32> = nodes.alive().map(|node| node.number).collect();
-        self.ask_nodes(&numbers, &question, missing, |_, body| match body {
-            Body::TaskReport(report) => {
-                let done = report.process == 0;
-                for reason in report.tasks {
-                    reasons.extend(TaskId::from_slice(&reason.id).map(|id| (id, reason)));
-                }
-                done
-            }
-            _ => false,
-        })?;
-        Ok(reasons)
-    }
-
-    /// A task that is not done, as far as is recorded.
-    fn waits(&self, id: TaskId, reason: Option<TaskReason>, nodes: &Nodes) -> Option<String> {
-        let task = self.history.get(id)?;
-        let called = format!("{} ({id})", task.name());
-        if task.state() == State::Running {
-            return Some(format!("{called} runs in {}.", place(&task.newest(), nodes)));
-        }
-        Some(match reason {
-            // It ran, or ended, between the two looks.
-            None => format!("{called} is {}.", task.state().as_str()),
-            Some(reason) => format!("{called} {}.", self.words(&reason, nodes)),
-        })
-    }
-
-    /// A task that its owner knows and that is not recorded.
-    fn reason(&self, reason: &TaskReason, nodes: &Nodes) -> String {
-        let id = TaskId::from_slice(&reason.id).map(|id| id.to_string()).unwrap_or_default();
-        format!("{} ({id}) {}.", reason.name, self.words(reason, nodes))
-    }
-
-    /// What an owner says, with the process that it ends with as people know it.
-    fn words(&self, reason: &TaskReason, nodes: &Nodes) -> String {
-        let Some(process) = reason.process.map(ProcessId) else {
-            return reason.text.clone();
-        };
-        let known = self.history.processes().iter().find(|known| known.id == process);
-        let pid = known.map_or(0, |known| known.pid);
-        format!("{} {}", reason.text, process_called(process, pid, nodes))
     }
 
     /// How tasks ended that are all done.
@@ -182,15 +173,5 @@ fn place(attempt: &Attempt<'_>, nodes: &Nodes) -> String {
     match attempt.worker() {
         Some(worker) => process_called(worker.id, worker.pid, nodes),
         None => "a process that is not known".to_owned(),
-    }
-}
-
-/// A process as `oxiray list workers` has it.
-fn process_called(process: ProcessId, pid: u32, nodes: &Nodes) -> String {
-    let node = nodes.called(process.node());
-    match (pid, nodes.worker_id(process).as_str()) {
-        (0, Some(id)) => format!("worker {id} of {node}"),
-        (0, None) => format!("a process of {node}"),
-        (pid, _) => format!("process {pid} of {node}"),
     }
 }

@@ -8,6 +8,7 @@
 
 use oxiray_ids::ProcessId;
 use oxiray_wire::frame::FailureCode;
+use oxiray_words::listed;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -28,6 +29,10 @@ const IDLE_NS: u64 = 20_000_000;
 
 /// A lease that has answered nothing for so long is doing something long.
 const STUCK_NS: u64 = 3_000_000;
+
+/// Tasks whose names the node is told: the different ones among the first.
+const MOST_LOOKED_AT: usize = 20;
+const MOST_NAMES: usize = 3;
 
 /// Arguments at another node that are worth going there for, in bytes.
 const WORTH_GOING_THERE: u64 = 1 << 20;
@@ -296,8 +301,22 @@ impl Owner {
             wanted > outstanding && (exactly || outstanding == 0 || wanted >= 2 * outstanding);
         if more || (wanted == 0 && outstanding > 0) {
             shape.requested = shape.granted + wanted;
-            out.set_demand(index, shape.requested);
+            let requested = shape.requested;
+            out.set_demand(index, requested, &self.names_of_ready(index));
         }
+    }
+
+    /// Names of the first tasks in a shape's queue, for people.
+    fn names_of_ready(&self, shape: u32) -> String {
+        let ready = self.shapes[shape as usize].ready.iter().take(MOST_LOOKED_AT);
+        let mut names: SmallVec<[&str; 4]> = SmallVec::new();
+        for key in ready {
+            let name = &*self.tasks[key.0 as usize].spec.name;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        listed(&names, MOST_NAMES)
     }
 
     /// The node granted a lease.

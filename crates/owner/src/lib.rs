@@ -11,7 +11,7 @@
 //! - `lineage`: making objects again that were lost with their node
 //! - [`borrow`]: references that cross processes
 //! - [`report`]: what is held, and by what
-//! - [`why`]: why tasks are not done, in words
+//! - [`why`]: why tasks are not done
 //! - `words`: what failures say
 //! - [`owner`]: the state they share
 //!

@@ -25,8 +25,9 @@ pub trait Outbox {
     fn take_back(&mut self, peer: ProcessId, number: u64) -> bool;
     /// Sends anything else to another process. To one that is gone: nothing.
     fn send(&mut self, peer: ProcessId, frame: &Frame<'_>);
-    /// Tells the node how many leases of a shape have been asked for in all.
-    fn set_demand(&mut self, shape: u32, requested_total: u64);
+    /// Tells the node how many leases of a shape have been asked for in all, and the names of the
+    /// tasks that wait for them, the first ones.
+    fn set_demand(&mut self, shape: u32, requested_total: u64, tasks: &str);
     /// Gives a lease back to the node.
     fn return_lease(&mut self, lease: u64);
     /// The number of a shape for tasks whose large arguments are at `node`: the

@@ -1,10 +1,41 @@
-//! Why tasks of this process are not done yet, in words.
+//! Why tasks of this process are not done yet: facts, which who asks follows and puts into words.
 
-use oxiray_ids::{ProcessId, TaskId};
+use std::collections::BTreeMap;
+
+use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 
 use crate::actor::Phase;
+use crate::object::ObjectKey;
 use crate::owner::Owner;
 use crate::task::{Place, Target, TaskKey};
+
+/// What a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// It is about to go on.
+    Nothing,
+    /// For its end: it is the first of ours in this process.
+    Running(ProcessId),
+    /// For the one before it in this process.
+    Turn(ProcessId),
+    /// For an argument, which a task is to return.
+    Argument {
+        /// The argument.
+        object: ObjectId,
+        /// Whose it is, if it is not ours.
+        owner: Option<ProcessId>,
+    },
+    /// For news of an argument whose node could not be reached.
+    News,
+    /// For a worker of this shape.
+    Worker(u32),
+    /// For its actor, which is not there yet.
+    Actor(ActorId),
+    /// For its end or its turn at its actor, which is this process.
+    AtActor(ActorId, ProcessId),
+    /// For a place for the actor that it makes, or for the end of its constructor.
+    Construction(ActorId),
+}
 
 /// Why one task is not done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,20 +44,21 @@ pub struct Reason {
     pub id: TaskId,
     /// Its name.
     pub name: String,
-    /// Reads on after "it": `runs`, `waits for …`.
-    pub text: String,
-    /// The words end with a wait for a worker of this shape: the node knows why.
-    pub shape: Option<u32>,
-    /// The words end with this process: who asks knows what people call it.
-    pub process: Option<ProcessId>,
+    /// What it waits for.
+    pub wait: Wait,
 }
 
-/// What the words of a reason end with, that others know more of.
-#[derive(Clone, Copy)]
-enum End {
-    Nothing,
-    Worker(u32),
-    Process(ProcessId),
+/// Objects that are not there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Missing {
+    /// How many.
+    pub count: usize,
+    /// The tasks of ours that make them, by name, and how many each, the first one first.
+    pub makers: Vec<(String, usize)>,
+    /// The first of them.
+    pub first: Option<ObjectId>,
+    /// What its task waits for, then what that is, to the last that this process knows of.
+    pub chain: Vec<Reason>,
 }
 
 /// Causes of causes are followed this far.
@@ -41,81 +73,77 @@ impl Owner {
         asked.take(most).map(|(key, _)| self.reason(key)).collect()
     }
 
-    fn reason(&self, key: TaskKey) -> Reason {
-        let spec = &self.tasks[key.0 as usize].spec;
-        let (text, end) = self.state(key, 0);
-        let (shape, process) = match end {
-            End::Nothing => (None, None),
-            End::Worker(shape) => (Some(shape), None),
-            End::Process(process) => (None, Some(process)),
-        };
-        Reason { id: spec.id, name: spec.name.to_string(), text, shape, process }
+    /// Which of these objects are not there, and why the first is not.
+    pub fn missing(&self, keys: &[ObjectKey]) -> Missing {
+        let tasks: BTreeMap<TaskId, TaskKey> =
+            self.tasks.iter().map(|(index, task)| (task.spec.id, TaskKey(index as u32))).collect();
+        let mut missing = Missing::default();
+        for key in keys.iter().filter(|key| self.content(**key).is_none()) {
+            let object = self.objects[key.index()].id;
+            missing.count += 1;
+            missing.first.get_or_insert(object);
+            let Some(maker) = tasks.get(&object.task()) else {
+                continue;
+            };
+            let name = &self.tasks[maker.0 as usize].spec.name;
+            match missing.makers.iter_mut().find(|(known, _)| **known == **name) {
+                Some((_, count)) => *count += 1,
+                None => missing.makers.push((name.to_string(), 1)),
+            }
+        }
+        let mut next = missing.first.and_then(|object| tasks.get(&object.task()));
+        while let Some(task) = next.filter(|_| missing.chain.len() < DEEPEST) {
+            let reason = self.reason(*task);
+            next = match reason.wait {
+                Wait::Argument { object, .. } => tasks.get(&object.task()),
+                _ => None,
+            };
+            missing.chain.push(reason);
+        }
+        missing
     }
 
-    fn state(&self, key: TaskKey, depth: usize) -> (String, End) {
+    /// The id of an object.
+    pub fn object_id(&self, key: ObjectKey) -> ObjectId {
+        self.objects[key.index()].id
+    }
+
+    fn reason(&self, key: TaskKey) -> Reason {
+        let spec = &self.tasks[key.0 as usize].spec;
+        Reason { id: spec.id, name: spec.name.to_string(), wait: self.wait_of(key) }
+    }
+
+    fn wait_of(&self, key: TaskKey) -> Wait {
         let task = &self.tasks[key.0 as usize];
         match (task.place, &task.spec.target) {
-            (Place::Waiting(_), _) => self.argument_missing(key, depth),
-            (Place::Aside(_), _) => (
-                "waits for news of an argument whose node could not be reached".into(),
-                End::Nothing,
-            ),
-            (Place::Ready, Target::Function { shape, .. }) => {
-                ("waits for a worker".into(), End::Worker(*shape))
-            }
+            (Place::Waiting(_), _) => self.argument_missing(key),
+            (Place::Aside(_), _) => Wait::News,
+            (Place::Ready, Target::Function { shape, .. }) => Wait::Worker(*shape),
             (Place::Leased(lease), _) => {
                 let lease = &self.leases[lease];
                 let first = lease.in_flight.front().is_some_and(|flight| flight.task == key);
-                let text = match first {
-                    true => "runs in",
-                    false => "is next, behind the task that runs in",
-                };
-                (text.into(), End::Process(lease.peer))
+                if first { Wait::Running(lease.peer) } else { Wait::Turn(lease.peer) }
             }
-            (Place::Ready, Target::Method { actor, .. }) => {
-                let phase = self.actors.get(actor).map(|state| &state.phase);
-                match phase {
-                    Some(Phase::Alive(_)) => {
-                        ("waits behind other calls of its actor".into(), End::Nothing)
-                    }
-                    Some(Phase::Dead(end)) => {
-                        (format!("fails: its actor died: {}", end.reason), End::Nothing)
-                    }
-                    _ => (
-                        format!("waits for its actor {actor}, which is not there yet"),
-                        End::Nothing,
-                    ),
+            (Place::Ready | Place::AtActor, Target::Method { actor, .. }) => {
+                match self.actors.get(actor).map(|state| &state.phase) {
+                    Some(Phase::Alive(process)) => Wait::AtActor(*actor, *process),
+                    Some(Phase::Dead(_)) => Wait::Nothing,
+                    Some(Phase::Pending) | None => Wait::Actor(*actor),
                 }
             }
-            (Place::AtActor, Target::Method { actor, .. }) => (
-                format!("is at its actor {actor}, and runs there or is among the next"),
-                End::Nothing,
-            ),
-            (Place::Ready | Place::AtActor, _) => {
-                ("is being started as an actor".into(), End::Nothing)
+            (Place::Ready | Place::AtActor, Target::Constructor { actor, .. }) => {
+                Wait::Construction(*actor)
             }
+            (Place::AtActor, Target::Function { .. }) => Wait::Nothing,
         }
     }
 
-    fn argument_missing(&self, key: TaskKey, depth: usize) -> (String, End) {
+    fn argument_missing(&self, key: TaskKey) -> Wait {
         let refs = &self.tasks[key.0 as usize].spec.refs;
         let missing = refs.iter().copied().find(|argument| self.content(*argument).is_none());
-        let Some(argument) = missing else {
-            return ("is about to be ready".into(), End::Nothing);
-        };
-        let object = &self.objects[argument.index()];
-        let wait = format!("waits for its argument {}", object.id);
-        if let Some(owner) = object.owner {
-            let text = format!("{wait}, which is not there yet and belongs to");
-            return (text, End::Process(owner));
-        }
-        match self.maker(argument).filter(|_| depth < DEEPEST) {
-            Some(maker) => {
-                let (cause, end) = self.state(maker, depth + 1);
-                let name = &self.tasks[maker.0 as usize].spec.name;
-                (format!("{wait}, to be returned by {name}, which {cause}"), end)
-            }
-            None => (format!("{wait}, which is not made yet"), End::Nothing),
-        }
+        missing.map_or(Wait::Nothing, |argument| {
+            let object = &self.objects[argument.index()];
+            Wait::Argument { object: object.id, owner: object.owner }
+        })
     }
 }

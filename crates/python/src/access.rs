@@ -14,8 +14,7 @@ use crate::loops;
 use crate::refs::{self, ObjectRef};
 use crate::session::{self, Session, engine_error};
 use crate::values::{self, Source, Unread, is_type};
-
-const GET_TIMEOUT: u8 = 11;
+use crate::waiting::{timed_out, wait_for_objects};
 
 /// The deadline that a `timeout=` argument means.
 pub(crate) fn deadline(timeout: Option<f64>) -> PyResult<Option<u64>> {
@@ -55,7 +54,7 @@ pub(crate) fn wait_for(
 }
 
 /// [`wait_for`], for the user's `what`.
-fn sleep_for(
+pub(crate) fn sleep_for(
     py: Python<'_>,
     session: &Session,
     deadline: Option<u64>,
@@ -115,7 +114,7 @@ fn value_of_key<'py>(
             found.is_some()
         };
         if !wait_for(py, session, deadline, complete)? {
-            return Err(timed_out(py, 1));
+            return Err(timed_out(py, session, &[key]));
         }
         content = found.expect("complete");
     }
@@ -177,8 +176,10 @@ pub(crate) fn get<'py>(
             }
             content.is_some()
         };
-        if !session.runtime.look(&mut look) && !sleep_for(py, session, deadline, "get", look)? {
-            return Err(timed_out(py, 1));
+        if !session.runtime.look(&mut look)
+            && !wait_for_objects(py, session, deadline, "get", &[key], false, look)?
+        {
+            return Err(timed_out(py, session, &[key]));
         }
         let content = content.expect("complete");
         return value_of_key(py, session, key, content, deadline);
@@ -227,8 +228,10 @@ pub(crate) fn get<'py>(
         }
         failed.is_some() || contents.len() == keys.len()
     };
-    if !session.runtime.look(&mut look) && !sleep_for(py, session, deadline, "get", look)? {
-        return Err(timed_out(py, keys.len()));
+    if !session.runtime.look(&mut look)
+        && !wait_for_objects(py, session, deadline, "get", &keys, false, look)?
+    {
+        return Err(timed_out(py, session, &keys));
     }
     if let Some(failure) = failed {
         return Ok(value_of(py, session, &failure)?);
@@ -238,14 +241,6 @@ pub(crate) fn get<'py>(
         values.append(value_of_key(py, session, *key, content, deadline)?)?;
     }
     Ok(values.into_any())
-}
-
-fn timed_out(py: Python<'_>, count: usize) -> PyErr {
-    let message = format!(
-        "get() timed out: the value{} not ready in time",
-        if count == 1 { " was" } else { "s were" }
-    );
-    engine_error(py, GET_TIMEOUT, &message, &[])
 }
 
 pub(crate) fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
@@ -343,7 +338,7 @@ pub(crate) fn wait<'py>(
         complete.len() >= wanted
     };
     if !session.runtime.look(&mut look) {
-        sleep_for(py, session, deadline, "wait", look)?;
+        wait_for_objects(py, session, deadline, "wait", &keys, wanted < count, look)?;
     }
     complete.sort_unstable();
     complete.truncate(wanted);

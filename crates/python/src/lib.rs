@@ -8,6 +8,7 @@
 //! - [`submit`]: arguments of calls, and `RemoteCall`
 //! - [`actors`]: `ActorRef`, `ActorCall`
 //! - [`access`]: `get`, `wait`
+//! - [`waiting`]: waiting for objects, and what a timeout says
 //! - [`objects`]: `put`, `internal.free`, and where objects are
 //! - [`call_site`]: where references were created
 //! - [`execute`]: a worker: its main loop, and what its threads share
@@ -44,6 +45,7 @@ mod state;
 mod submit;
 mod timeline;
 mod values;
+mod waiting;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -101,7 +101,8 @@ fn cost(nodes: u32, free: u64, spread: bool) -> (f64, u64) {
         let begin = Instant::now();
         for total in 1..=rounds {
             let shape = Some(shape.clone());
-            let demand = SetDemand { shape_key: 1, shape, requested_total: total };
+            let demand =
+                SetDemand { shape_key: 1, shape, requested_total: total, ..Default::default() };
             let message = Event::Message(driver, to_node::Body::SetDemand(demand));
             node.on_event(message, total, &mut counting);
         }

@@ -155,7 +155,7 @@ impl Outbox for Side<'_> {
         self.push(peer, encoded(frame));
     }
 
-    fn set_demand(&mut self, shape: u32, requested_total: u64) {
+    fn set_demand(&mut self, shape: u32, requested_total: u64, tasks: &str) {
         let now = self.io.now;
         let wanted = &mut self.io.wanted[shape as usize];
         wanted.requested = requested_total;
@@ -167,6 +167,7 @@ impl Outbox for Side<'_> {
             shape_key: u64::from(shape),
             shape: Some(wanted.shape.clone()),
             requested_total,
+            tasks: tasks.to_owned(),
         };
         self.io.tell_node(to_node::Body::SetDemand(demand));
     }

@@ -108,6 +108,10 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
         }
         Body::ReportTasks(query) => return runtime.report_tasks(&query),
         Body::ReportObjects(query) => return runtime.report_objects(query.request),
+        Body::TaskReport(report) => {
+            let text = report.tasks.into_iter().next().map(|task| task.text).unwrap_or_default();
+            return runtime.replies.put(report.request, Reply::Reason(text));
+        }
         Body::ClusterView(view) => return runtime.replies.add_view(view),
         Body::Log(log) => {
             return runtime.logs.push(LogItem::Printed {

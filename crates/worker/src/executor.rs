@@ -158,6 +158,10 @@ impl Executor {
     }
 
     /// Whether several calls may run here at once.
+    pub(crate) fn running_tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.running.iter().map(|(_, running)| running.task)
+    }
+
     pub(crate) fn is_concurrent(&self) -> bool {
         self.runner != Runner::Main
     }

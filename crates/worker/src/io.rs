@@ -22,6 +22,9 @@ use prost::Message;
 use crate::logs::{LogItem, Logs};
 use crate::store::Store;
 
+/// Bytes of the names that go with a demand.
+const LONGEST_NAMES: usize = 200;
+
 const PIECE_BYTES: usize = 64 * 1024;
 const _: () = assert!(PIECE_BYTES < MAX_FRAME);
 
@@ -392,11 +395,12 @@ impl Outbox for Io {
         self.send_scratch(peer);
     }
 
-    fn set_demand(&mut self, shape: u32, requested_total: u64) {
+    fn set_demand(&mut self, shape: u32, requested_total: u64, tasks: &str) {
         self.tell_node(to_node::Body::SetDemand(control::SetDemand {
             shape_key: u64::from(shape),
             shape: Some(self.shapes[shape as usize].clone()),
             requested_total,
+            tasks: tasks[..tasks.floor_char_boundary(LONGEST_NAMES)].to_owned(),
         }));
     }
 

@@ -13,11 +13,13 @@
 //! - `lane`, `lend`: how many calls run at once; lending CPUs while all of them wait
 //! - [`language`]: the seam to the language whose functions are called
 //! - [`serve`](mod@serve): the loops that take calls and hand them to the language
+//! - `awaits`: what its threads sleep for, told to whoever asks
 //! - `constructor`: constructors of actors
 //! - [`port`]: how an event loop of the language hears that something is there for it
 //! - `report`: what this process holds, told to whoever asks
 //! - [`store`], `copy`: the shared-memory store, as this process sees it
 
+mod awaits;
 pub mod call;
 pub mod connect;
 mod constructor;
@@ -52,4 +54,5 @@ pub use serve::{LoopServer, serve, serve_lane};
 pub use store::{Look, Room};
 
 pub use oxiray_owner::actor::handle_object;
+pub use oxiray_owner::why::{Missing, Wait};
 pub use oxiray_owner::{CallOrder, Content, Failure, ObjectKey, SmallBytes, Target, TaskSpec};

@@ -26,6 +26,8 @@ pub(crate) enum Reply {
     Names(Vec<String>),
     Copied(Result<StoreKey, Refused>),
     Kv(Kv),
+    /// Why there is no worker.
+    Reason(String),
 }
 
 /// Answers of the node service to questions of this process.
@@ -300,6 +302,20 @@ impl Runtime {
     pub fn key_value(&self, question: Kv, interrupted: impl FnMut() -> bool) -> Option<Kv> {
         match self.ask(|request| to_node::Body::Kv(Kv { request, ..question }), interrupted) {
             Ok(Reply::Kv(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Why the node has no worker of a shape for this process, if it says so soon.
+    pub fn why_no_worker(&self, shape: u32) -> Option<String> {
+        let topic = Topic::Worker as i32;
+        let about = shape.to_string();
+        // One look at the clock is patience enough: the node answers from what it knows.
+        match self.ask(
+            |request| to_node::Body::Query(Query { request, topic, about, ..Query::default() }),
+            || true,
+        ) {
+            Ok(Reply::Reason(text)) => Some(text),
             _ => None,
         }
     }

@@ -4,10 +4,10 @@ use hashbrown::HashSet;
 use oxiray_ids::{ObjectId, TaskId};
 use oxiray_owner::Content;
 use oxiray_owner::report::Holding;
-use oxiray_owner::why::Reason;
+use oxiray_owner::why::{Reason, Wait};
 use oxiray_store::State as StoreState;
 use oxiray_wire::control::{
-    HeldObject, ObjectReport, Query, TaskReason, TaskReport, WhereHeld, to_node,
+    HeldObject, ObjectReport, Query, TaskReason, TaskReport, WaitKind, WhereHeld, to_node,
 };
 
 use crate::runtime::Runtime;
@@ -37,16 +37,14 @@ impl Runtime {
             true => name == about,
         };
         let state = &mut *self.lock();
-        let described = |reason: Reason| TaskReason {
-            id: reason.id.0.to_vec(),
-            name: shortened(&reason.name),
-            text: shortened(&reason.text),
-            shape_key: reason.shape.map(u64::from),
-            process: reason.process.map(|process| process.0),
-        };
         let reasons = state.owner.reasons(MOST_TASKS, wanted);
-        let tasks = reasons.into_iter().map(described).collect();
-        let report = TaskReport { request: query.request, tasks, ..TaskReport::default() };
+        let report = TaskReport {
+            request: query.request,
+            tasks: reasons.into_iter().map(told).collect(),
+            running: state.executor.running_tasks().map(|id| id.0.to_vec()).collect(),
+            awaited: state.awaited(),
+            ..TaskReport::default()
+        };
         state.io.tell_node(to_node::Body::TaskReport(report));
     }
 
@@ -82,6 +80,50 @@ impl Runtime {
             state.io.tell_node(to_node::Body::ObjectReport(report));
         }
     }
+}
+
+fn told(reason: Reason) -> TaskReason {
+    let mut told = TaskReason {
+        id: reason.id.0.to_vec(),
+        name: shortened(&reason.name),
+        ..TaskReason::default()
+    };
+    let kind = match reason.wait {
+        Wait::Nothing => WaitKind::Nothing,
+        Wait::Running(process) => {
+            told.process = Some(process.0);
+            WaitKind::Running
+        }
+        Wait::Turn(process) => {
+            told.process = Some(process.0);
+            WaitKind::Turn
+        }
+        Wait::Argument { object, owner } => {
+            told.object = object.0.to_vec();
+            told.process = owner.map(|owner| owner.0);
+            WaitKind::Argument
+        }
+        Wait::News => WaitKind::News,
+        Wait::Worker(shape) => {
+            told.shape_key = Some(shape.into());
+            WaitKind::Worker
+        }
+        Wait::Actor(actor) => {
+            told.actor = actor.0.to_vec();
+            WaitKind::Actor
+        }
+        Wait::AtActor(actor, process) => {
+            told.actor = actor.0.to_vec();
+            told.process = Some(process.0);
+            WaitKind::AtActor
+        }
+        Wait::Construction(actor) => {
+            told.actor = actor.0.to_vec();
+            WaitKind::Construction
+        }
+    };
+    told.set_wait(kind);
+    told
 }
 
 fn described(holding: &Holding<'_>, store: &Store) -> HeldObject {

@@ -23,6 +23,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use slab::Slab;
 use smallvec::SmallVec;
 
+use crate::awaits::Awaits;
 use crate::executor::Executor;
 use crate::io::{Inbox, Io};
 use crate::lend::Lend;
@@ -97,6 +98,7 @@ pub struct State {
     pub(crate) watching: HashMap<ObjectKey, Vec<(Watcher, u64)>, RandomState>,
     pub(crate) fired: Vec<u64>,
     pub(crate) ports: Slab<Port>,
+    pub(crate) awaits: Awaits,
     inbox: Inbox,
     turns: Turns,
     last_wake: u64,
@@ -280,6 +282,7 @@ impl Runtime {
                 watching: HashMap::default(),
                 fired: Vec::new(),
                 ports: Slab::new(),
+                awaits: Awaits::default(),
                 inbox: Inbox::default(),
                 turns: Turns::default(),
                 last_wake: 0,

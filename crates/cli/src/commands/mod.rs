@@ -10,6 +10,7 @@
 //!
 //! - `process`: processes that outlive the command which started them
 //! - `offer`: what a node has to offer, by its arguments and by the machine
+//! - `own_address`: by which address other machines reach this one
 //! - `home`: the directory of a cluster on this machine: its keyring and its state
 //! - `interpreter`: which Python the workers are
 //! - `tool`: questions to the control service
@@ -19,6 +20,7 @@ mod home;
 mod interpreter;
 pub mod microbenchmark;
 mod offer;
+mod own_address;
 mod process;
 pub mod start;
 pub mod stop;

@@ -18,6 +18,7 @@ use prost::Message;
 use crate::commands::home::{self, Home, Token};
 use crate::commands::interpreter::Interpreter;
 use crate::commands::offer::Offer;
+use crate::commands::own_address;
 use crate::commands::process::{self, launch, ready};
 use crate::commands::{refuse, stop};
 use crate::exit::{Result, end};
@@ -238,7 +239,14 @@ impl Begun {
 
     fn new_head(&mut self, options: &Options, port: u16) -> io::Result<(Started, String)> {
         let session_dir = self.make_session(options)?;
-        let ip = options.node_ip_address.map_or_else(|| own_ip("8.8.8.8:53"), |ip| ip.to_string());
+        let ip = options.node_ip_address.unwrap_or_else(own_address::own);
+        if ip.is_loopback() && options.node_ip_address.is_none() {
+            remark(
+                "Warning: this machine is in no network, so that the cluster is at 127.0.0.1 and \
+                 no other machine can join it. --node-ip-address says another address.",
+            );
+        }
+        let ip = ip.to_string();
         let name = match port {
             0 => session_dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             port => port.to_string(),
@@ -309,7 +317,8 @@ impl Begun {
         }
         let name = format!("{}-{port}", host.trim_matches(['[', ']']));
         let home = self.home(options, &name)?;
-        let ip = options.node_ip_address.map_or_else(|| own_ip(address), |ip| ip.to_string());
+        let ip =
+            options.node_ip_address.unwrap_or_else(|| own_address::towards(address)).to_string();
         let mut started = Started {
             address: address.to_owned(),
             keyring: home.keyring_of_member(&options.token)?,
@@ -495,18 +504,6 @@ fn program() -> io::Result<PathBuf> {
         Some(path) => Ok(path.into()),
         None => Ok(std::env::current_exe()?.with_file_name("oxirayd")),
     }
-}
-
-/// The address of this machine from which `target` is reached. Nothing is sent.
-fn own_ip(target: &str) -> String {
-    let found = target.to_socket_addrs().ok().and_then(|mut addresses| {
-        let target = addresses.next()?;
-        let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = UdpSocket::bind(any).ok()?;
-        socket.connect(target).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    });
-    found.map_or_else(|| "127.0.0.1".into(), |ip| ip.to_string())
 }
 
 /// Whether two addresses mean the same port of the same machine, however each of them calls it.

@@ -92,7 +92,12 @@ impl Driver {
     }
 
     pub(crate) fn demand(&self, key: u64, cpus: u64, total: u64) {
-        let demand = SetDemand { shape_key: key, shape: shape(cpus), requested_total: total };
+        let demand = SetDemand {
+            shape_key: key,
+            shape: shape(cpus),
+            requested_total: total,
+            ..Default::default()
+        };
         self.send(to_node::Body::SetDemand(demand));
     }
 

@@ -245,7 +245,12 @@ impl Bed {
     }
 
     pub(super) fn demand(&mut self, from: ProcessId, key: u64, shape: Shape, total: u64) {
-        let demand = SetDemand { shape_key: key, shape: Some(shape), requested_total: total };
+        let demand = SetDemand {
+            shape_key: key,
+            shape: Some(shape),
+            requested_total: total,
+            ..Default::default()
+        };
         self.say(from, to_node::Body::SetDemand(demand));
     }
 

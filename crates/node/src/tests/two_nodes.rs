@@ -230,7 +230,12 @@ impl Nodes {
     }
 
     fn demand(&mut self, key: u64, shape: Shape, total: u64) {
-        let demand = SetDemand { shape_key: key, shape: Some(shape), requested_total: total };
+        let demand = SetDemand {
+            shape_key: key,
+            shape: Some(shape),
+            requested_total: total,
+            ..Default::default()
+        };
         self.say(DRIVER, to_node::Body::SetDemand(demand));
     }
 

@@ -103,7 +103,7 @@ impl Outbox for Side<'_> {
         self.net.channels.entry((self.from, peer.0)).or_default().push_back(bytes);
     }
 
-    fn set_demand(&mut self, shape: u32, requested_total: u64) {
+    fn set_demand(&mut self, shape: u32, requested_total: u64, _tasks: &str) {
         self.net.node.demand.entry((self.from, shape)).or_default().0 = requested_total;
     }
 

@@ -17,6 +17,9 @@ pub struct SetDemand {
     /// Leases asked for since the beginning.
     #[prost(uint64, tag = "3")]
     pub requested_total: u64,
+    /// Names of the first tasks that wait for them, for people.
+    #[prost(string, tag = "4")]
+    pub tasks: String,
 }
 
 /// A worker to push tasks to, with resources taken for it.

@@ -24,6 +24,9 @@ pub enum Topic {
     Actors = 5,
     /// Processes of one node, those that ended lately included. Answered with a [`Listing`].
     Processes = 6,
+    /// Why the asker has no worker of a shape, of which `about` is its own name. Answered with a
+    /// [`TaskReport`] at once.
+    Worker = 7,
 }
 
 /// Where an object's value is.
@@ -251,6 +254,30 @@ pub struct FileName {
     pub size: u64,
 }
 
+/// What a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitKind {
+    /// It is about to go on.
+    Nothing = 0,
+    /// It is the first of its owner's in a process.
+    Running = 1,
+    /// For the one before it in a process.
+    Turn = 2,
+    /// For an argument.
+    Argument = 3,
+    /// For news of an argument whose node could not be reached.
+    News = 4,
+    /// For a worker.
+    Worker = 5,
+    /// For its actor, which is not there yet.
+    Actor = 6,
+    /// For its end or its turn at its actor.
+    AtActor = 7,
+    /// For the actor that it makes.
+    Construction = 8,
+}
+
 /// Why a task is not done.
 #[derive(Clone, PartialEq, Message)]
 pub struct TaskReason {
@@ -260,15 +287,39 @@ pub struct TaskReason {
     /// Its name.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Reads on after "it".
+    /// Why there is no worker or no place for the actor, which the node knows.
     #[prost(string, tag = "3")]
     pub text: String,
     /// The sender's name for the shape of worker that is waited for, if one is.
     #[prost(uint64, optional, tag = "4")]
     pub shape_key: Option<u64>,
-    /// The process that the text ends with, which is left to the asker to call by a name.
+    /// The process where it is, or whose the argument is.
     #[prost(uint64, optional, tag = "5")]
     pub process: Option<u64>,
+    /// What it waits for.
+    #[prost(enumeration = "WaitKind", tag = "6")]
+    pub wait: i32,
+    /// Twenty-eight bytes: the argument.
+    #[prost(bytes = "vec", tag = "7")]
+    pub object: Vec<u8>,
+    /// Sixteen bytes: the actor.
+    #[prost(bytes = "vec", tag = "8")]
+    pub actor: Vec<u8>,
+    /// Processes that hold what it lacks, of which one must end for it to go on. None: that is
+    /// not known.
+    #[prost(uint64, repeated, tag = "9")]
+    pub holders: Vec<u64>,
+}
+
+/// What a thread of a process sleeps for.
+#[derive(Clone, PartialEq, Message)]
+pub struct Awaited {
+    /// Twenty-eight bytes each: some that are not there.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub objects: Vec<Vec<u8>>,
+    /// It goes on when one of them is there; else when all are.
+    #[prost(bool, tag = "2")]
+    pub any: bool,
 }
 
 /// Why tasks of a process are not done.
@@ -286,6 +337,12 @@ pub struct TaskReport {
     /// Those that were asked for and are known there.
     #[prost(message, repeated, tag = "4")]
     pub tasks: Vec<TaskReason>,
+    /// Twenty-four bytes each: what runs there.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub running: Vec<Vec<u8>>,
+    /// What its threads sleep for in `get` and `wait`.
+    #[prost(message, repeated, tag = "6")]
+    pub awaited: Vec<Awaited>,
 }
 
 /// The node as a whole.

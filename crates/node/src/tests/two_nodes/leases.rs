@@ -37,7 +37,8 @@ fn what_is_declined_is_placed_anew() {
     let mut nodes = Nodes::new(&[1, 2, 2]);
     // B has no room, and A does not know yet.
     let other = nodes.admit(B, ProcessKind::Driver);
-    let demand = SetDemand { shape_key: 1, shape: Some(cpus(2)), requested_total: 1 };
+    let demand =
+        SetDemand { shape_key: 1, shape: Some(cpus(2)), requested_total: 1, ..Default::default() };
     nodes.say(other, to_node::Body::SetDemand(demand));
     nodes.settle();
     nodes.demand(1, cpus(2), 2);
@@ -207,7 +208,8 @@ fn who_is_asked_by_a_node_it_does_not_know_yet_serves_it_when_it_does() {
         nodes.hear(B, from_control::Body::NodeJoined(info.clone()));
     }
     let asker = nodes.admit(B, ProcessKind::Driver);
-    let demand = SetDemand { shape_key: 1, shape: Some(cpus(2)), requested_total: 1 };
+    let demand =
+        SetDemand { shape_key: 1, shape: Some(cpus(2)), requested_total: 1, ..Default::default() };
     nodes.say(asker, to_node::Body::SetDemand(demand));
     nodes.settle();
     assert!(nodes.is_all_free(A), "the news that B joined is late at A");
