@@ -11,8 +11,9 @@ use prost::Message;
 use crate::event::{Change, Outbox, Table};
 use crate::record::DeadRecord;
 
-const MOST: usize = 100_000;
-const MOST_BYTES: usize = 32 << 20;
+/// A dead actor takes half a kilobyte: these are a few megabytes.
+const MOST: usize = 10_000;
+const MOST_BYTES: usize = 8 << 20;
 /// So many outlive a restart.
 const MOST_KEPT: usize = 1_000;
 /// A record larger than this is kept without its constructor's error.

@@ -15,7 +15,11 @@
 //! bits) and, for those that call the same actor, the low bits of the submitter's
 //! node (8) and process (16).
 
+mod process_set;
+
 use std::fmt;
+
+pub use process_set::ProcessSet;
 
 macro_rules! define_id {
     ($(#[$doc:meta])* $name:ident, $len:literal) => {

@@ -15,7 +15,7 @@ use crate::process::{Farewell, Process, Role};
 use crate::storage::keeper;
 
 /// Dead processes whose end is remembered.
-const MOST_REMEMBERED: usize = 4096;
+const MOST_REMEMBERED: usize = 1_000;
 
 impl Node {
     /// Peers hear first that the process is gone, so that they take in what it

@@ -302,6 +302,7 @@ impl Owner {
 
     /// The actor is dead for good, and everything it had answered has been read.
     pub fn on_actor_dead(&mut self, actor: ActorId, mut end: ActorEnd, out: &mut impl Outbox) {
+        self.detached.remove(&actor);
         let Some(state) = self.actors.get_mut(&actor) else {
             return;
         };
@@ -311,7 +312,6 @@ impl Owner {
         let name = |key: &TaskKey| self.tasks[key.0 as usize].spec.name.clone();
         end.during = state.at_actor.front().map(name);
         state.phase = Phase::Dead(end.clone());
-        self.detached.remove(&actor);
         let lost = std::mem::take(&mut state.at_actor);
         let queue = std::mem::take(&mut state.queue);
         // One that waits for its arguments ends when they are here.

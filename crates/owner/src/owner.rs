@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, TaskId};
+use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, ProcessSet, TaskId};
 use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
 
@@ -88,7 +88,7 @@ pub struct Owner {
     /// References that were returned to the dead, until the next tick.
     pub(crate) orphans: Vec<ObjectKey>,
     /// Processes that are gone. Numbers are not used again.
-    pub(crate) dead: HashSet<ProcessId, FixedState>,
+    pub(crate) dead: ProcessSet,
     /// Tasks one of whose arguments became complete, while `waking` sees to them.
     pub(crate) woken: VecDeque<TaskKey>,
     pub(crate) waking: bool,
@@ -120,7 +120,7 @@ impl Owner {
             settling_args: HashMap::default(),
             settling_returns: HashMap::default(),
             orphans: Vec::new(),
-            dead: HashSet::default(),
+            dead: ProcessSet::default(),
             woken: VecDeque::new(),
             waking: false,
         }

@@ -179,7 +179,7 @@ fn on_process_died(state: &mut State, died: &ProcessDied) {
         died.last_lines.iter().for_each(|line| message.push_str(&format!("    {line}\n")));
     }
     state.owner.on_process_died(peer, died.out_of_memory, message.trim_end(), &mut state.io);
-    state.io.forget_link(peer);
+    state.io.forget_peer(peer);
     state.io.store.on_process_died(peer);
     // What it made for us and we have not heard of now we never will.
     state.io.tell_node(to_node::Body::DeathSeen(control::Peer { process: died.process }));
@@ -194,7 +194,7 @@ fn on_actor_state(state: &mut State, message: ActorState) {
             state.owner.on_actor_alive(actor, ProcessId(message.process), &mut state.io);
         }
         Ok(ActorPhase::Dead) => {
-            state.io.forget_constructor(actor);
+            state.io.forget_actor(actor);
             // What it had answered before it died still counts.
             if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
                 state.drain_peer(peer);

@@ -9,10 +9,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
 use oxiray_events::EventLog;
-use oxiray_ids::{ActorId, Origin, ProcessId};
+use oxiray_ids::{ActorId, Origin, ProcessId, ProcessSet};
 use oxiray_owner::{Attempt, Change, Failure, ObjectKey, Outbox};
 use oxiray_sys::{cpu, packet};
 use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
@@ -84,6 +85,8 @@ pub struct Io {
     /// What this process says to itself: an actor that calls itself.
     pub(crate) loopback: Inbox,
     peers: HashMap<ProcessId, PeerState, RandomState>,
+    /// Processes that are gone: nothing is sent to them, and nothing else is known of them.
+    gone: ProcessSet,
     /// Which peers share a bit of our bell.
     by_bit: HashMap<u32, Vec<ProcessId>, RandomState>,
     unwoken: Vec<ProcessId>,
@@ -130,6 +133,7 @@ impl Io {
             events,
             loopback: Inbox::default(),
             peers: HashMap::default(),
+            gone: ProcessSet::default(),
             by_bit: HashMap::default(),
             unwoken: Vec::new(),
             scratch: Vec::new(),
@@ -157,9 +161,11 @@ impl Io {
         peer.node() != self.process.node()
     }
 
-    /// The actor is dead before its worker asked.
-    pub(crate) fn forget_constructor(&mut self, actor: ActorId) {
+    /// An actor is dead: nobody asks for its constructor, or finds it by its name.
+    pub(crate) fn forget_actor(&mut self, actor: ActorId) {
         self.constructors.remove(&actor);
+        self.placements.remove(&actor);
+        self.named.remove(&actor);
     }
 
     /// Sends the constructor of an actor of ours to its worker. One that we have no more use for was
@@ -181,6 +187,9 @@ impl Io {
 
     pub(crate) fn open(&mut self, opened: &ChannelOpened, file: OwnedFd) {
         let peer = ProcessId(opened.peer);
+        if self.gone.contains(&peer) {
+            return;
+        }
         let mut bell = self.bells.bell(opened.peer_bell);
         if let Some(gateway) = self.gateway.as_ref().filter(|_| self.is_elsewhere(peer)) {
             // The node service is the other end, and sleeps among its sockets.
@@ -201,16 +210,17 @@ impl Io {
             peers.retain(|other| *other != peer);
             !peers.is_empty()
         });
-        // The link stays until the last claim was looked at; then only the mark remains.
-        let state = self.peers.entry(peer).or_default();
-        state.dead = true;
-        state.waiting.clear();
+        // The link stays until the last claim was looked at; then only the number remains.
+        self.gone.insert(peer);
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.dead = true;
+            state.waiting.clear();
+        }
     }
 
-    pub(crate) fn forget_link(&mut self, peer: ProcessId) {
-        if let Some(state) = self.peers.get_mut(&peer) {
-            state.link = None;
-        }
+    /// Nothing of a process that is gone is of use any more.
+    pub(crate) fn forget_peer(&mut self, peer: ProcessId) {
+        self.peers.remove(&peer);
     }
 
     /// Who may have set `bit` of our bell.
@@ -264,12 +274,16 @@ impl Io {
         if peer == self.process {
             return self.loopback.push(peer, &self.scratch);
         }
-        let control = &self.control;
-        let state = self.peers.entry(peer).or_insert_with(|| {
-            let connect = to_node::Body::Connect(control::Peer { process: peer.0 });
-            let _ = packet::send(control, &ToNode::from(connect).encode_to_vec(), &[]);
-            PeerState::default()
-        });
+        let state = match self.peers.entry(peer) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(_) if self.gone.contains(&peer) => return,
+            Entry::Vacant(new) => {
+                let connect = to_node::Body::Connect(control::Peer { process: peer.0 });
+                let packet = ToNode::from(connect).encode_to_vec();
+                let _ = packet::send(&self.control, &packet, &[]);
+                new.insert(PeerState::default())
+            }
+        };
         if state.dead {
             return;
         }
