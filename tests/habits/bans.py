@@ -67,8 +67,6 @@ BANS = [
         but={
             "crates/node/src/cluster/copies.rs": "",
             "crates/node/src/cluster/lending.rs": "",
-            "crates/owner/src/borrow.rs": "",
-            "crates/owner/src/owner.rs": "",
         },
     ),
     Ban(

@@ -19,7 +19,7 @@ OURS = {
     "channel": "sys",
     "store": "ids sys words",
     "scheduler": "ids wire words",
-    "owner": "ids wire",
+    "owner": "ids wire words",
     "control": "ids scheduler wire",
     "node": "control ids scheduler store wire words",
     "persist": "control",

@@ -22,7 +22,6 @@ LONGER_FILES = {
 LONGER_FUNCTIONS = {
     ("crates/events/src/format.rs", "encode"): 81,
     ("crates/events/src/reading.rs", "apply"): 177,
-    ("crates/python/src/access.rs", "get"): 81,
 }
 
 

@@ -236,6 +236,12 @@ impl History {
         }
     }
 
+    /// Whether its owner said that it was cancelled.
+    fn was_cancelled(&mut self, task: u32, attempt: u16) -> bool {
+        let known = self.tried(task, attempt).failure.wrapping_sub(1);
+        self.failures.get(known as usize).is_some_and(|known| known.code == CANCELLED)
+    }
+
     fn apply(
         &mut self,
         record: Record,
@@ -391,16 +397,12 @@ impl History {
                     self.failures.push(failed);
                     failure = self.failures.len() as u32;
                 }
-                let known = self.tried(task, named.attempt).failure.wrapping_sub(1);
-                let cancelled =
-                    self.failures.get(known as usize).is_some_and(|known| known.code == CANCELLED);
+                let was_cancelled = self.was_cancelled(task, named.attempt);
                 let tried = self.tried(task, named.attempt);
                 tried.start = start;
                 (tried.fetch, tried.execute, tried.store) = (fetch as f32, execute, store as f32);
                 (tried.worker, tried.outcome) = (process + 1, Some(outcome));
-                if failure > 0 && !cancelled {
-                    tried.failure = failure;
-                }
+                tried.failure = if failure > 0 && !was_cancelled { failure } else { tried.failure };
                 let entry = &mut self.entries[task as usize];
                 // What its submitter calls it counts more.
                 if entry.name == UNNAMED {

@@ -154,6 +154,29 @@ fn check_session(py: Python<'_>, session: &Arc<Session>, reference: &ObjectRef) 
     Err(refs::not_current(py, reference))
 }
 
+fn get_one<'py>(
+    py: Python<'py>,
+    reference: &ObjectRef,
+    deadline: Option<u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (session, key) = (&reference.session, reference.key);
+    check_current(py, reference)?;
+    let mut content = None;
+    let mut look = |state: &mut oxiray_worker::State| {
+        content = state.owner.content(key).cloned();
+        if content.is_none() {
+            state.owner.want(key, &mut state.io);
+        }
+        content.is_some()
+    };
+    if !session.runtime.look(&mut look)
+        && !wait_for_objects(py, session, deadline, "get", &[key], false, look)?
+    {
+        return Err(timed_out(py, session, &[key]));
+    }
+    value_of_key(py, session, key, content.expect("complete"), deadline)
+}
+
 /// The value of a reference, or the values of a list of them.
 #[pyfunction]
 #[pyo3(signature = (refs, *, timeout = None))]
@@ -164,25 +187,7 @@ pub(crate) fn get<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let deadline = deadline(timeout)?;
     if is_type::<ObjectRef>(py, refs) {
-        let reference = refs.cast::<ObjectRef>()?.get();
-        let session = &reference.session;
-        check_current(py, reference)?;
-        let key = reference.key;
-        let mut content = None;
-        let mut look = |state: &mut oxiray_worker::State| {
-            content = state.owner.content(key).cloned();
-            if content.is_none() {
-                state.owner.want(key, &mut state.io);
-            }
-            content.is_some()
-        };
-        if !session.runtime.look(&mut look)
-            && !wait_for_objects(py, session, deadline, "get", &[key], false, look)?
-        {
-            return Err(timed_out(py, session, &[key]));
-        }
-        let content = content.expect("complete");
-        return value_of_key(py, session, key, content, deadline);
+        return get_one(py, refs.cast::<ObjectRef>()?.get(), deadline);
     }
     let list = match (refs.cast::<PyList>(), refs.cast::<PyTuple>()) {
         // A copy: the references must stay while we wait, whatever others do to the list.

@@ -8,12 +8,13 @@ use std::io;
 use std::sync::Arc;
 
 use oxiray_ids::{FunctionId, ProcessId, TaskId};
-use oxiray_owner::{Failure, Outbox, cancelled};
+use oxiray_owner::{Failure, Outbox};
 use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
-use oxiray_wire::frame::{Answer, Cancelling, Frame, Outcome, Value};
+use oxiray_wire::frame::Frame;
 use slab::Slab;
 
 use crate::call::Call;
+use crate::cancel::Interrupt;
 pub(crate) use crate::lane::Queued;
 use crate::lane::{Lane, Stir};
 use crate::lend::Lending;
@@ -53,28 +54,24 @@ pub(crate) enum Runner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RunningKey(u32);
 
-struct Running {
-    giver: ProcessId,
-    token: u64,
-    task: TaskId,
-    lane: u16,
+pub(crate) struct Running {
+    pub(crate) giver: ProcessId,
+    pub(crate) token: u64,
+    pub(crate) task: TaskId,
+    pub(crate) lane: u16,
     recorded: bool,
     /// Nobody wants it any more.
-    cancelled: bool,
+    pub(crate) cancelled: bool,
 }
-
-/// Makes a call that runs here stop, if it can be. It is called while the engine is locked: it
-/// waits for nobody.
-pub type Interrupt = dyn Fn(TaskId) + Send + Sync;
 
 /// The work of this process.
 pub struct Executor {
-    lanes: Vec<Lane>,
-    running: Slab<Running>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) running: Slab<Running>,
     pub(crate) runner: Runner,
     pub(crate) lending: Lending,
     /// How calls are stopped that run.
-    interrupt: Option<Arc<Interrupt>>,
+    pub(crate) interrupt: Option<Arc<Interrupt>>,
     /// The constructor that was asked for.
     pub(crate) constructor: Option<Vec<u8>>,
     /// Become this, once.
@@ -178,7 +175,7 @@ impl Executor {
     }
 
     /// Whether a call that runs here was cancelled.
-    fn is_cancelled(&self, task: TaskId) -> bool {
+    pub(crate) fn is_cancelled(&self, task: TaskId) -> bool {
         self.running.iter().any(|(_, running)| running.task == task && running.cancelled)
     }
 
@@ -248,72 +245,7 @@ impl State {
     }
 }
 
-impl State {
-    /// Its owner does not want a call any more. One that waits is answered now; one that runs is
-    /// told, and answered when it ends; one that was answered is left alone.
-    pub(crate) fn cancel(&mut self, giver: ProcessId, token: u64, how: Cancelling) {
-        let mut lanes = self.executor.lanes.iter_mut();
-        if let Some(queued) = lanes.find_map(|lane| lane.remove(giver, token)) {
-            return self.answer_cancelled(&queued);
-        }
-        let mut running = self.executor.running.iter_mut().map(|(_, running)| running);
-        let Some(running) = running.find(|call| call.giver == giver && call.token == token) else {
-            return;
-        };
-        running.cancelled = true;
-        let (task, lane) = (running.task, usize::from(running.lane));
-        self.executor.lanes[lane].tell_unwanted(task);
-        if how.recursive {
-            self.owner.cancel_children(task, how, &mut self.io);
-        }
-        if how.force && task.actor().is_home() {
-            self.io.wake_peers();
-            // Killed, so that nothing of it is waited for: its owner knows why.
-            oxiray_sys::process::kill(std::process::id());
-        }
-        if let Some(interrupt) = &self.executor.interrupt {
-            interrupt(task);
-        }
-    }
-
-    /// Answers a call that is not to begin.
-    fn answer_cancelled(&mut self, queued: &Queued) {
-        let Queued { peer: giver, number, bytes, .. } = queued;
-        let Ok(Frame::Task(task)) = Frame::decode(bytes) else {
-            return;
-        };
-        if !self.io.take(*giver, *number) {
-            return;
-        }
-        let contained = task.values.iter().flat_map(|value| value.contained.iter());
-        let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
-        let held = self.owner.begin_task(names.into_iter());
-        let retained = self.owner.end_task(*giver, task.token, held, &mut self.io);
-        let failure = cancelled(task.id, task.name);
-        let values = vec![Value { body: failure.as_body(), contained: Vec::new() }];
-        let outcome = Outcome::Cancelled;
-        let answer = Answer { token: task.token, outcome, ran_ns: 0, values, retained };
-        self.io.send(*giver, &Frame::Answer(answer));
-        self.io.wake_peers();
-    }
-}
-
 impl Runtime {
-    /// From now on calls that run and are cancelled are stopped by this.
-    pub fn interrupt_by(&self, interrupt: Arc<Interrupt>) {
-        self.lock().executor.interrupt = Some(interrupt);
-    }
-
-    /// Calls that the loop of a lane runs and that nobody wants any more.
-    pub(crate) fn take_unwanted(&self, lane: usize) -> Vec<TaskId> {
-        self.lock().executor.lanes[lane].take_unwanted()
-    }
-
-    /// Whether a call that runs here was cancelled.
-    pub fn is_cancelled(&self, task: TaskId) -> bool {
-        self.lock().executor.is_cancelled(task)
-    }
-
     /// Takes no more tasks. The worker exits when nobody needs what it owns.
     pub(crate) fn retire(&self, reason: String) {
         let state = &mut *self.lock();

@@ -10,6 +10,7 @@
 //! - [`near`]: sleeping near the process that one takes turns with
 //! - [`executor`]: what others asked this process to do: calls that wait in lanes, calls that run
 //! - [`call`]: one call, and the handle by which it is answered
+//! - `cancel`: calls that nobody wants any more
 //! - `lane`, `lend`: how many calls run at once; lending CPUs while all of them wait
 //! - [`language`]: the seam to the language whose functions are called
 //! - [`serve`](mod@serve): the loops that take calls and hand them to the language
@@ -21,6 +22,7 @@
 
 mod awaits;
 pub mod call;
+mod cancel;
 pub mod connect;
 mod constructor;
 pub mod control;
@@ -41,10 +43,11 @@ pub mod serve;
 pub mod store;
 
 pub use call::{Call, Raised};
+pub use cancel::Interrupt;
 pub use connect::{
     DriverConfig, DriverSession, StartError, connect_driver, start_driver, start_worker,
 };
-pub use executor::{Interrupt, Work};
+pub use executor::Work;
 pub use language::{Language, Loaded, Serving};
 pub use logs::{LogItem, NextLog};
 pub use port::{Descriptor, PortKey, Watcher};

@@ -18,7 +18,7 @@ use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, JobConfig, Shape, to_node};
-use oxiray_wire::frame::{Cancelling, Frame, RefName, task_place};
+use oxiray_wire::frame::{Frame, RefName, task_place};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use slab::Slab;
 use smallvec::SmallVec;
@@ -455,17 +455,6 @@ impl Runtime {
             state.owner.free_value(*key, &mut state.io);
         }
         state.io.wake_peers();
-    }
-
-    /// The task that is to return an object is not wanted any more.
-    pub fn cancel(&self, key: ObjectKey, how: Cancelling) {
-        let state = &mut *self.lock();
-        state.set_now(monotonic_ns());
-        state.owner.cancel(key, how, &mut state.io);
-        state.collect_watched();
-        state.io.wake_peers();
-        // Other threads may wait for what has ended by it.
-        self.bell().ring();
     }
 
     /// Makes an actor, as `wanted` says to the node: its handle, counted once. `spec` is its
