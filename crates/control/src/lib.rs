@@ -50,7 +50,6 @@ pub use control::Control;
 pub use event::{Change, Event, Now, Outbox, PeerId, Record, Table};
 pub use kv::MOST_VALUE_BYTES;
 pub use members::{GRACE, PING_EVERY, SILENCE};
-pub use names::{Bearer, Name, Names};
 pub use restore::Damaged;
 pub use warnings::unschedulable;
 

@@ -11,22 +11,22 @@ use oxiray_wire::control::{ActorNames, NamedActor};
 const MOST_LISTED: usize = 64 << 10;
 
 /// Namespace, then name.
-pub type Name = (String, String);
+pub(crate) type Name = (String, String);
 
 /// Whose a name is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Bearer {
+pub(crate) struct Bearer {
     /// The actor.
-    pub actor: ActorId,
+    pub(crate) actor: ActorId,
     /// The process that makes, or made, the actor.
-    pub creator: ProcessId,
+    pub(crate) creator: ProcessId,
     /// What a handle needs to know of the class.
-    pub about: Vec<u8>,
+    pub(crate) about: Vec<u8>,
 }
 
 /// Every name that is taken.
 #[derive(Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     by_name: BTreeMap<Name, Bearer>,
     by_actor: BTreeMap<ActorId, Name>,
     by_creator: BTreeSet<(ProcessId, ActorId)>,
@@ -35,7 +35,7 @@ pub struct Names {
 impl Names {
     /// Gives a name to an actor about to be made, if the name is free and the
     /// actor has none. True when it was given.
-    pub fn take(&mut self, name: Name, bearer: Bearer) -> bool {
+    pub(crate) fn take(&mut self, name: Name, bearer: Bearer) -> bool {
         if self.by_actor.contains_key(&bearer.actor) || self.by_name.contains_key(&name) {
             return false;
         }
@@ -46,7 +46,7 @@ impl Names {
     }
 
     /// The actor's name is another's to have. `None`: it had none.
-    pub fn release(&mut self, actor: ActorId) -> Option<Name> {
+    pub(crate) fn release(&mut self, actor: ActorId) -> Option<Name> {
         let name = self.by_actor.remove(&actor)?;
         if let Some(bearer) = self.by_name.remove(&name) {
             self.by_creator.remove(&(bearer.creator, actor));
@@ -55,7 +55,7 @@ impl Names {
     }
 
     /// Takes back names of `creator` whose actors were never made; says whose.
-    pub fn release_unmade(
+    pub(crate) fn release_unmade(
         &mut self,
         creator: ProcessId,
         is_made: impl Fn(&ActorId) -> bool,
@@ -70,32 +70,27 @@ impl Names {
     }
 
     /// Whose a name is.
-    pub fn get(&self, name: &Name) -> Option<&Bearer> {
+    pub(crate) fn get(&self, name: &Name) -> Option<&Bearer> {
         self.by_name.get(name)
     }
 
     /// What an actor is called.
-    pub fn of(&self, actor: &ActorId) -> Option<&Name> {
+    pub(crate) fn of(&self, actor: &ActorId) -> Option<&Name> {
         self.by_actor.get(actor)
     }
 
     /// The processes that gave names.
-    pub fn creators(&self) -> impl Iterator<Item = ProcessId> {
+    pub(crate) fn creators(&self) -> impl Iterator<Item = ProcessId> {
         self.by_creator.iter().map(|&(creator, _)| creator)
     }
 
     /// Every name, with its bearer.
-    pub fn iter(&self) -> impl Iterator<Item = (&Name, &Bearer)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &Bearer)> {
         self.by_name.iter()
     }
 
-    /// Whether no name is taken.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
-
     /// Answer to a question for the actor of a name.
-    pub fn find(&self, wanted: NamedActor) -> NamedActor {
+    pub(crate) fn find(&self, wanted: NamedActor) -> NamedActor {
         let NamedActor { request, name, namespace, .. } = wanted;
         let answer =
             self.get(&(namespace, name)).map_or_else(NamedActor::default, |bearer| NamedActor {
@@ -108,7 +103,7 @@ impl Names {
     }
 
     /// Answer to a question for the names there are, as many as fit.
-    pub fn list(&self, wanted: ActorNames) -> ActorNames {
+    pub(crate) fn list(&self, wanted: ActorNames) -> ActorNames {
         let ActorNames { request, namespace, names: after } = wanted;
         let after = match <[String; 2]>::try_from(after) {
             Ok([namespace, name]) => Bound::Excluded((namespace, name)),
@@ -128,7 +123,7 @@ impl Names {
     }
 
     /// Panics unless a name has one bearer and a bearer one name (C-4).
-    pub fn validate(&self) {
+    pub(crate) fn validate(&self) {
         assert_eq!(self.by_name.len(), self.by_actor.len(), "C-4");
         assert_eq!(self.by_name.len(), self.by_creator.len(), "C-4");
         for (name, bearer) in &self.by_name {

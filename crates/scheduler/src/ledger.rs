@@ -17,7 +17,6 @@
 use oxiray_wire::control::{Amount, Devices, Shape};
 
 use crate::devices::{DeviceTable, Share};
-use crate::text::{show, show_amounts};
 
 const CPU: &str = "CPU";
 /// The resource whose units are numbered devices.
@@ -215,39 +214,6 @@ impl Ledger {
         })
     }
 
-    /// What keeps `shape` from ever fitting: `GPU: needs 1, the cluster has 0`.
-    pub fn missing(&self, shape: &Shape) -> String {
-        let missing =
-            shape.resources.iter().filter(|need| need.amount > 0 && !self.could_give(need));
-        let sentences: Vec<String> = missing
-            .map(|need| {
-                let has = self.index(&need.name).map_or(0, |index| self.resources[index].total);
-                let (name, show) = (&need.name, |amount| show(&need.name, amount));
-                format!("{name}: needs {}, the cluster has {}", show(need.amount), show(has))
-            })
-            .collect();
-        sentences.join("; ")
-    }
-
-    /// What `shape` needs and is not free now, and why: `CPU: needs 2, 1 of 4 is free`.
-    pub fn short_of(&self, shape: &Shape) -> String {
-        let mut sentences = Vec::new();
-        for need in &shape.resources {
-            let Some(index) = self.index(&need.name) else {
-                continue;
-            };
-            let resource = &self.resources[index];
-            if self.lacks(need) {
-                let show = |amount| show(&resource.name, amount);
-                let (need, free) = (show(need.amount), show(resource.available));
-                let total = show(resource.total);
-                sentences
-                    .push(format!("{}: needs {need}, {free} of {total} is free", resource.name));
-            }
-        }
-        sentences.join("; ")
-    }
-
     /// Whether `allocation` holds something of what `shape` needs and is not free.
     pub fn stands_in_the_way(&self, allocation: &Allocation, shape: &Shape) -> bool {
         shape.resources.iter().any(|need| {
@@ -277,11 +243,6 @@ impl Ledger {
         let devices = resource.devices.as_ref();
         need.amount > resource.available
             || devices.is_some_and(|devices| devices.find(need.amount).is_none())
-    }
-
-    /// `{CPU: 2}`: everything there is, as people read it.
-    pub fn show_total(&self) -> String {
-        show_amounts(&self.total())
     }
 
     /// Panics when an invariant does not hold, `live` being all allocations there are.
