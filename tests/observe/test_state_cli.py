@@ -168,7 +168,8 @@ def test_why_by_every_name(gate, tmp_path):
         said = oxiray("why", name)
         assert said.startswith(f"Busy.wait ({row['task_id']}) runs in process {row['worker_pid']} ")
         assert node["node_id"][:12] in said
-    assert "is at its actor" in oxiray("why", "Busy.next")
+    said = oxiray("why", "Busy.next")
+    assert f"until it is done with Busy.wait ({row['task_id']}), which runs in process" in said
     gate.open()
     ray.get(waiting)
     done = wait_until(lambda: "FINISHED" in (said := oxiray("why", "Busy.wait")) and said)
@@ -186,7 +187,7 @@ def test_why_of_what_failed():
     said = oxiray("why", "stumble")
     assert "2 tasks called stumble are done: 0 FINISHED, 2 FAILED" in said
     assert "FAILED with TASK_EXECUTION_EXCEPTION: ValueError: over a stone" in said
-    assert "there is no task nobody" in oxiray("why", "nobody", code=1)
+    assert "there is no task or actor nobody" in oxiray("why", "nobody", code=1)
 
 
 def test_summaries(speaker):
