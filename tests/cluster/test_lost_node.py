@@ -103,11 +103,11 @@ def test_what_went_with_a_node_is_said(two):
 
 @pytest.mark.filterwarnings("ignore:Some of it is missing")
 def test_a_program_that_was_lost_with_its_node_leaves_tasks_of_unknown_end(two, driver):
-    base = driver.base
-    os.makedirs(f"{base}/started")
+    # A program that looks for a cluster finds only the other node's part of it.
     folder = os.path.join(os.environ["OXIRAY_TMPDIR"], "started")
-    (file,) = (name for name in os.listdir(folder) if name in two.other.session_dir)
-    shutil.copy(os.path.join(folder, file), f"{base}/started/{file}")
+    files = [name for name in os.listdir(folder) if name not in two.other.session_dir]
+    for file in files:
+        os.rename(os.path.join(folder, file), os.path.join(driver.base, file))
     process = driver.start(
         """
         import oxiray as ray
@@ -117,9 +117,12 @@ def test_a_program_that_was_lost_with_its_node_leaves_tasks_of_unknown_end(two, 
         input()
         """,
         stdin=subprocess.PIPE,
+        env={"OXIRAY_TMPDIR": os.environ["OXIRAY_TMPDIR"]},
     )
     try:
         job_id = process.stdout.readline().strip()
+        for file in files:
+            os.rename(os.path.join(driver.base, file), os.path.join(folder, file))
         wait_until(lambda: state.get_job(job_id), message="the job is known")
         assert state.get_job(job_id).driver_node_id == two.other.node_id
         left = [("name", "=", "left")]
@@ -136,7 +139,7 @@ def test_a_program_that_was_lost_with_its_node_leaves_tasks_of_unknown_end(two, 
     finally:
         process.kill()
         process.communicate()
-        shutil.rmtree(base)
+        shutil.rmtree(driver.base)
 
 
 @pytest.mark.filterwarnings("ignore:Some of it is missing")
