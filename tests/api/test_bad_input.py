@@ -361,3 +361,19 @@ def test_arguments_that_the_function_does_not_take(args, kwargs, says):
         needs_keyword.remote()
     assert ray.get(takes_two.remote(1, c=5)) == (1, 1, 5)
     assert ray.get(needs_keyword.remote(key=3)) == 3
+
+
+def test_more_labels_than_a_message_holds():
+    @ray.remote
+    def task():
+        return 1
+
+    @ray.remote
+    class Actor:
+        pass
+
+    many = {"zone": f"in({','.join(f'zone-{number}' for number in range(20_000))})"}
+    for wanted in (task, Actor):
+        with pytest.raises(ValueError, match=r"bytes together, not \d+: .*label_selector"):
+            wanted.options(label_selector=many).remote()
+    assert ray.get(task.remote()) == 1

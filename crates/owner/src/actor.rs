@@ -245,24 +245,25 @@ impl Owner {
 
     /// The actor takes calls at `peer`.
     pub fn on_actor_alive(&mut self, actor: ActorId, peer: ProcessId, out: &mut impl Outbox) {
-        if let Some(state) = self.actors.get_mut(&actor)
-            && !matches!(state.phase, Phase::Dead(_))
-        {
-            if matches!(state.phase, Phase::Alive(other) if other != peer) {
-                // Its end was not heard of: calls it had are made again, or fail.
-                self.on_actor_restarting(actor, "its node was lost", out);
-            }
-            let state = self.actors.get_mut(&actor).expect("just seen");
-            state.phase = Phase::Alive(peer);
-            if state.unreferenced
-                && actor.creator() == self.process
-                && !self.detached.contains(&actor)
-            {
-                // Said to the process that died, if at all.
-                out.send(peer, &Frame::ActorUnreferenced(actor));
-            }
-            self.push_calls(actor, out);
+        let phase = self.actors.get(&actor).map(|state| &state.phase);
+        if matches!(phase, Some(Phase::Alive(other)) if *other != peer) {
+            // Its end was not heard of: calls it had are made again, or fail.
+            self.on_actor_restarting(actor, "its node was lost", out);
         }
+        // With its last calls it may be forgotten.
+        let Some(state) = self.actors.get_mut(&actor) else {
+            return;
+        };
+        if matches!(state.phase, Phase::Dead(_)) {
+            return;
+        }
+        state.phase = Phase::Alive(peer);
+        if state.unreferenced && actor.creator() == self.process && !self.detached.contains(&actor)
+        {
+            // Said to the process that died, if at all.
+            out.send(peer, &Frame::ActorUnreferenced(actor));
+        }
+        self.push_calls(actor, out);
     }
 
     /// The actor's process died and it is being started again; everything it had
@@ -343,6 +344,11 @@ impl Owner {
     pub(crate) fn kept_constructors(&self) -> usize {
         let alive = |state: &&Actor| matches!(state.phase, Phase::Alive(_));
         self.actors.values().filter(alive).filter(|state| state.constructor.is_some()).count()
+    }
+
+    pub(crate) fn is_alive_at(&self, actor: ActorId, peer: ProcessId) -> bool {
+        let phase = self.actors.get(&actor).map(|state| &state.phase);
+        matches!(phase, Some(Phase::Alive(at)) if *at == peer)
     }
 
     /// Where an actor is: `Ok(None)` is not known yet.

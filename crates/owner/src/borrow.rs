@@ -201,7 +201,9 @@ impl Owner {
         let Some(key) = self.by_id.get(&id).copied() else {
             return;
         };
-        if self.objects[key.index()].content.is_some() {
+        let object = &self.objects[key.index()];
+        // What is ours nobody else gives a value.
+        if object.content.is_some() || object.owner.is_none() {
             return;
         }
         let mut contained = Vec::with_capacity(value.contained.len());
@@ -268,6 +270,10 @@ impl Owner {
         value: Value<'_>,
         out: &mut impl Outbox,
     ) {
+        if self.by_id.contains_key(&id) {
+            // Ids are used once: that is no new object.
+            return out.send(peer, &Frame::Borrowed(id));
+        }
         let content = Content::from_body(&value.body);
         if let Content::Stored { origin, .. } = content {
             out.take_stored(origin);

@@ -37,6 +37,9 @@ const MOST_NAMES: usize = 3;
 /// Arguments at another node that are worth going there for, in bytes.
 const WORTH_GOING_THERE: u64 = 1 << 20;
 
+/// What a worker says of longer runs is not believed; nor does it matter.
+const LONGEST_NS: u64 = 1 << 50;
+
 /// How long a function takes, as far as known.
 #[derive(Default)]
 pub(crate) struct Duration {
@@ -45,7 +48,7 @@ pub(crate) struct Duration {
 
 impl Duration {
     fn observe(&mut self, ran_ns: u64) {
-        let ran_ns = ran_ns.max(500);
+        let ran_ns = ran_ns.clamp(500, LONGEST_NS);
         self.average_ns = Some(match self.average_ns {
             // Longer counts at once, shorter little by little: to wait behind
             // a long task is worse than a worker idle for a moment.
@@ -328,7 +331,9 @@ impl Owner {
         devices: Vec<u32>,
         out: &mut impl Outbox,
     ) {
-        let state = &mut self.shapes[shape as usize];
+        let Some(state) = self.shapes.get_mut(shape as usize) else {
+            return out.return_lease(id);
+        };
         state.granted += 1;
         state.requested = state.requested.max(state.granted);
         if state.ready.is_empty() {

@@ -335,7 +335,10 @@ impl Owner {
         let name = RefName { id: object.id, owner: object.owner.unwrap_or(this) };
         if !object.named {
             object.named = true;
-            self.by_id.insert(object.id, key);
+            // Somebody may have named it before we did, and was told that there is none.
+            if let Some(taken_for_it) = self.by_id.insert(object.id, key) {
+                self.objects[taken_for_it.index()].named = false;
+            }
         }
         name
     }

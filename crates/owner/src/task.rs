@@ -275,15 +275,22 @@ impl Owner {
         })
     }
 
-    fn task_of(&self, token: u64) -> Option<TaskKey> {
+    /// The task of an answer: one that `peer` has, and this attempt of it.
+    fn task_of(&self, peer: ProcessId, token: u64) -> Option<TaskKey> {
         let key = TaskKey(token as u32);
         let task = self.tasks.get(key.0 as usize)?;
-        (u64::from(task.attempt) == token >> 32).then_some(key)
+        let is_there = match (task.place, &task.spec.target) {
+            (Place::Leased(lease), _) => self.leases[lease].peer == peer,
+            (Place::AtActor, Target::Method { actor }) => self.is_alive_at(*actor, peer),
+            (Place::AtActor, _) => true,
+            (Place::Waiting(_) | Place::Ready | Place::Aside(_), _) => false,
+        };
+        (is_there && u64::from(task.attempt) == token >> 32).then_some(key)
     }
 
     /// A worker answered.
     pub fn on_answer(&mut self, peer: ProcessId, answer: Answer<'_>, out: &mut impl Outbox) {
-        let Some(key) = self.task_of(answer.token) else {
+        let Some(key) = self.task_of(peer, answer.token) else {
             // An answer to an attempt that was given up: what it hands over is let go.
             self.keep_for_borrower(peer, &answer);
             Self::decline_contained(peer, &answer, out);

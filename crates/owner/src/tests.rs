@@ -8,10 +8,12 @@
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories
 //! - `borrowing`, `losing`, `scheduling`: histories that once went wrong
+//! - `hostile`: whatever others say, in any order
 //! - `unseen`: errors that nobody looks at
 
 mod borrowing;
 mod end;
+mod hostile;
 mod losing;
 mod net;
 mod node;

@@ -121,6 +121,9 @@ pub(crate) fn engine_error(py: Python<'_>, code: u8, message: &str, data: &[u8])
 const MOST_RESOURCES: usize = 200;
 const LONGEST_NAME: usize = 256;
 
+/// Bytes that all that a task or actor needs may have in messages, which have other parts as well.
+const LARGEST_SHAPE: usize = 32 << 10;
+
 /// Resources in the wire's form: fixed-point, sorted, zeros left out.
 pub(crate) fn amounts(resources: BTreeMap<String, f64>) -> PyResult<Vec<Amount>> {
     if resources.len() > MOST_RESOURCES {
@@ -192,6 +195,14 @@ pub(crate) fn shape(
         soft_labels: selectors("soft_labels")?,
     };
     shape.strategy = (strategy != Strategy::default()).then_some(strategy);
+    let bytes = shape.bytes();
+    if bytes > LARGEST_SHAPE {
+        return Err(PyValueError::new_err(format!(
+            "the resources and labels that a task or actor asks for can have {LARGEST_SHAPE} \
+             bytes together, not {bytes}: name fewer values in label_selector or in the labels \
+             of its scheduling_strategy"
+        )));
+    }
     Ok(shape)
 }
 

@@ -186,7 +186,7 @@ fn build(
     };
     let gateway = fds.next().map(Arc::new);
     let bells = Bells::map(bells)?;
-    let bell = bells.bell(registered.bell);
+    let bell = bells.bell(registered.bell)?;
     bell.reset();
     let identity = Identity {
         process: ProcessId(registered.process),

@@ -11,7 +11,7 @@ use oxiray_owner::ActorEnd;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
-    self, ActorPhase, ActorState, FromNode, ProcessDied, from_node, to_node,
+    self, ActorPhase, ActorState, FromNode, ProcessDied, Refused, from_node, to_node,
 };
 use prost::Message;
 
@@ -70,7 +70,10 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
     match body {
         Body::Allocated(allocated) => {
             let room = match allocated.refused {
-                None => Ok(runtime.store.granted(StoreKey(allocated.key))),
+                None => runtime.store.granted(StoreKey(allocated.key)).ok_or_else(|| Refused {
+                    text: "the node service granted memory that is not there".into(),
+                    ..Refused::default()
+                }),
                 Some(refused) => Err(refused),
             };
             return runtime.replies.put(allocated.request, Reply::Room(room));

@@ -152,8 +152,16 @@ impl Io {
     /// Sends a message to the node service. A lost node is noticed by the control thread.
     pub fn tell_node(&self, body: to_node::Body) {
         let packet = ToNode::from(body).encode_to_vec();
-        // What users can make large is bounded where it enters.
-        assert!(packet.len() <= packet::MAX_PACKET, "a control message larger than a packet");
+        // What users can make large is bounded where it enters. What is not goes unsaid, and is
+        // told to people: whoever waits for its answer has reason to look.
+        if packet.len() > packet::MAX_PACKET {
+            return self.logs.push(LogItem::Warning(format!(
+                "a message of {} bytes to the node service was not sent: it can have {}. This is \
+                 a fault of oxiray; please report it.",
+                packet.len(),
+                packet::MAX_PACKET
+            )));
+        }
         let _ = packet::send(&self.control, &packet, &[]);
     }
 
@@ -190,7 +198,9 @@ impl Io {
         if self.gone.contains(&peer) {
             return;
         }
-        let mut bell = self.bells.bell(opened.peer_bell);
+        let Ok(mut bell) = self.bells.bell(opened.peer_bell) else {
+            return;
+        };
         if let Some(gateway) = self.gateway.as_ref().filter(|_| self.is_elsewhere(peer)) {
             // The node service is the other end, and sleeps among its sockets.
             bell = bell.woken_by(gateway.clone());

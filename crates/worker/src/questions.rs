@@ -195,7 +195,8 @@ impl Runtime {
         let owner = owner.0;
         let question = |request| to_node::Body::Allocate(Allocate { request, size, owner });
         match self.ask(question, interrupted) {
-            Ok(Reply::Room(room)) => room.map_err(NoRoom::Refused),
+            Ok(Reply::Room(Ok(room))) if room.len() >= size => Ok(room),
+            Ok(Reply::Room(Err(refused))) => Err(NoRoom::Refused(refused)),
             Ok(_) | Err(Unanswered::Ended) => Err(NoRoom::Ended),
             Err(Unanswered::Interrupted) => Err(NoRoom::Interrupted),
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use oxiray_ids::{Origin, ProcessId, StoreKey};
-use oxiray_store::{Carver, Extent, Miss, SlabGrant, State, Table};
+use oxiray_store::{Carver, Extent, MAX_SLOTS, Miss, SlabGrant, State, Table};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::memory::{Mapping, PrivateMapping};
 use oxiray_sys::packet;
@@ -166,7 +166,7 @@ impl Store {
 
     /// Where an object is; `None`: nowhere.
     pub(crate) fn state(&self, key: StoreKey) -> Option<State> {
-        let word = self.table.word(key.slot());
+        let word = (key.slot() < MAX_SLOTS).then(|| self.table.word(key.slot()))?;
         (word.is(key) && !word.is_doomed()).then(|| word.state())
     }
 
@@ -252,8 +252,13 @@ impl Store {
     }
 
     /// Room that the node service has granted.
-    pub(crate) fn granted(self: &Arc<Self>, key: StoreKey) -> Room {
-        self.room(key, self.table.extent(key.slot()), self.table.parties(key.slot()).0)
+    pub(crate) fn granted(self: &Arc<Self>, key: StoreKey) -> Option<Room> {
+        if key.slot() >= MAX_SLOTS {
+            return None;
+        }
+        let extent = self.table.extent(key.slot());
+        let owner = self.table.parties(key.slot()).0;
+        self.is_within(extent).then(|| self.room(key, extent, owner))
     }
 
     fn room(self: &Arc<Self>, key: StoreKey, extent: Extent, owner: ProcessId) -> Room {
@@ -336,11 +341,16 @@ pub struct Room {
 }
 
 impl Room {
+    pub(crate) fn len(&self) -> u64 {
+        self.extent.len
+    }
+
     /// Fills it: each part at its place.
     pub fn fill(&self, parts: &[(usize, &[u8])]) {
         let Extent { offset, len } = self.extent;
         self.store.mapped.prepare(&self.store.arena, offset, len);
         for (at, bytes) in parts {
+            // Room is as large as was asked for: see `Runtime::allocate`.
             assert!(at + bytes.len() <= len as usize, "a part outside of its object");
             copy::copy(&self.store.arena, offset as usize + at, bytes);
         }

@@ -13,9 +13,10 @@ use crate::layout::{BELLS_BYTES, CLAIMS};
 fn pair() -> ((Link, Bell), (Link, Bell)) {
     let bells = Bells::map(memory_file("bells", BELLS_BYTES).unwrap()).unwrap();
     let file = memory_file("channel", CHANNEL_BYTES).unwrap();
-    let left = Link::map(&file, 0, bells.bell(1), 7).unwrap();
-    let right = Link::map(&file, 1, bells.bell(0), 1023).unwrap();
-    ((left, bells.bell(0)), (right, bells.bell(1)))
+    let bell = |place| bells.bell(place).unwrap();
+    let left = Link::map(&file, 0, bell(1), 7).unwrap();
+    let right = Link::map(&file, 1, bell(0), 1023).unwrap();
+    ((left, bell(0)), (right, bell(1)))
 }
 
 /// Sends `count` frames one way, more than the ring holds, and sleeps when it is full.

@@ -58,7 +58,7 @@ impl Bridge {
     /// The bridge at `place` among the bells.
     pub(crate) fn new(bells: &OwnedFd, place: u32) -> io::Result<Self> {
         let bells = Bells::map(bells)?;
-        let own = bells.bell(place);
+        let own = bells.bell(place)?;
         own.reset();
         let (channels, by_bit) = (HashMap::new(), HashMap::new());
         Ok(Self { bells, own, channels, by_bit, waker: eventfd::new()?, unwoken: Vec::new() })
@@ -94,7 +94,7 @@ impl Bridge {
         peer: (u32, u32),
     ) -> io::Result<()> {
         let (peer_bell, peer_bit) = peer;
-        let link = Link::map(file, side, self.bells.bell(peer_bell), peer_bit)?;
+        let link = Link::map(file, side, self.bells.bell(peer_bell)?, peer_bit)?;
         self.by_bit.entry(bit).or_default().push(pair);
         self.channels.insert(
             pair,

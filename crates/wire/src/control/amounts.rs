@@ -44,6 +44,13 @@ pub struct Shape {
     pub priority: i32,
 }
 
+impl Shape {
+    /// Bytes that it has in a message.
+    pub fn bytes(&self) -> usize {
+        self.encoded_len()
+    }
+}
+
 /// Which nodes will do for a task or actor.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Strategy {
