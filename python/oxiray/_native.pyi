@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from typing import Any
 
 __version__: str
+unwinds: bool  # a panic of the engine is an exception, not the end of the process
 
 class ObjectRef:
     """A name for a value that exists or will."""
@@ -250,6 +251,7 @@ def timeline_view(
 def record_span(name: str, start: int, duration: int, extra: str) -> None:
     """Nanoseconds of the monotonic clock; JSON."""
 
+def fail_for_test(place: str) -> None: ...  # "call": here; else in a thread of the engine
 def note_printed() -> None:
     """A stream of this worker has something to end with the task: `oxiray._child.end_output`."""
 

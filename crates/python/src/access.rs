@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::guard::guarded;
 use crate::loops;
 use crate::refs::{self, ObjectRef};
 use crate::session::{self, Session, engine_error};
@@ -185,6 +186,14 @@ pub(crate) fn get<'py>(
     refs: &Bound<'py, PyAny>,
     timeout: Option<f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    guarded(py, || got(py, refs, timeout))
+}
+
+fn got<'py>(
+    py: Python<'py>,
+    refs: &Bound<'py, PyAny>,
+    timeout: Option<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
     let deadline = deadline(timeout)?;
     if is_type::<ObjectRef>(py, refs) {
         return get_one(py, refs.cast::<ObjectRef>()?.get(), deadline);
@@ -295,65 +304,70 @@ pub(crate) fn wait<'py>(
     timeout: Option<f64>,
     fetch_local: bool,
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-    let _ = fetch_local; // On one machine everything is local.
-    if refs.is_instance_of::<ObjectRef>() {
-        return Err(PyTypeError::new_err("wait() takes a list of ObjectRefs, not one ObjectRef"));
-    }
-    let list = refs.cast::<PyList>().map_err(|_| {
-        PyTypeError::new_err("wait() takes a list of ObjectRefs as its first argument")
-    })?;
-    // A copy, as in `get`.
-    let list = &list.get_slice(0, list.len());
-    let keys = keys_of(py, list, "wait")?;
-    let count = keys.len();
-    let deadline = deadline(timeout)?;
-    if count == 0 {
-        return Ok((PyList::empty(py), PyList::empty(py)));
-    }
-    if num_returns <= 0 {
-        return Err(PyValueError::new_err(format!(
-            "num_returns must be at least 1, not {num_returns}"
-        )));
-    }
-    let wanted = num_returns as usize;
-    if wanted > count {
-        return Err(PyValueError::new_err(format!(
-            "num_returns ({wanted}) cannot be larger than the number of ObjectRefs ({count})"
-        )));
-    }
-    let mut sorted = keys.clone();
-    sorted.sort_unstable();
-    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(PyValueError::new_err(
-            "wait() takes a list of distinct ObjectRefs, but it contains duplicates",
-        ));
-    }
-    let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
-    let mut complete: Vec<(u64, usize)> = Vec::new();
-    let mut asked = false;
-    let mut look = |state: &mut oxiray_worker::State| {
-        if !asked {
-            asked = true;
-            keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
+    guarded(py, || {
+        let _ = fetch_local; // On one machine everything is local.
+        if refs.is_instance_of::<ObjectRef>() {
+            return Err(PyTypeError::new_err(
+                "wait() takes a list of ObjectRefs, not one ObjectRef",
+            ));
         }
-        let stamps = keys.iter().enumerate();
-        complete.clear();
-        complete
-            .extend(stamps.filter_map(|(index, key)| Some((state.owner.completed(*key)?, index))));
-        complete.len() >= wanted
-    };
-    if !session.runtime.look(&mut look) {
-        wait_for_objects(py, session, deadline, "wait", &keys, wanted < count, look)?;
-    }
-    complete.sort_unstable();
-    complete.truncate(wanted);
-    let mut is_ready = vec![false; count];
-    complete.iter().for_each(|(_, index)| is_ready[*index] = true);
-    let (ready, rest) = (PyList::empty(py), PyList::empty(py));
-    for (item, is_ready) in list.iter().zip(is_ready) {
-        if is_ready { ready.append(item)? } else { rest.append(item)? }
-    }
-    Ok((ready, rest))
+        let list = refs.cast::<PyList>().map_err(|_| {
+            PyTypeError::new_err("wait() takes a list of ObjectRefs as its first argument")
+        })?;
+        // A copy, as in `get`.
+        let list = &list.get_slice(0, list.len());
+        let keys = keys_of(py, list, "wait")?;
+        let count = keys.len();
+        let deadline = deadline(timeout)?;
+        if count == 0 {
+            return Ok((PyList::empty(py), PyList::empty(py)));
+        }
+        if num_returns <= 0 {
+            return Err(PyValueError::new_err(format!(
+                "num_returns must be at least 1, not {num_returns}"
+            )));
+        }
+        let wanted = num_returns as usize;
+        if wanted > count {
+            return Err(PyValueError::new_err(format!(
+                "num_returns ({wanted}) cannot be larger than the number of ObjectRefs ({count})"
+            )));
+        }
+        let mut sorted = keys.clone();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(PyValueError::new_err(
+                "wait() takes a list of distinct ObjectRefs, but it contains duplicates",
+            ));
+        }
+        let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
+        let mut complete: Vec<(u64, usize)> = Vec::new();
+        let mut asked = false;
+        let mut look = |state: &mut oxiray_worker::State| {
+            if !asked {
+                asked = true;
+                keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
+            }
+            let stamps = keys.iter().enumerate();
+            complete.clear();
+            complete.extend(
+                stamps.filter_map(|(index, key)| Some((state.owner.completed(*key)?, index))),
+            );
+            complete.len() >= wanted
+        };
+        if !session.runtime.look(&mut look) {
+            wait_for_objects(py, session, deadline, "wait", &keys, wanted < count, look)?;
+        }
+        complete.sort_unstable();
+        complete.truncate(wanted);
+        let mut is_ready = vec![false; count];
+        complete.iter().for_each(|(_, index)| is_ready[*index] = true);
+        let (ready, rest) = (PyList::empty(py), PyList::empty(py));
+        for (item, is_ready) in list.iter().zip(is_ready) {
+            if is_ready { ready.append(item)? } else { rest.append(item)? }
+        }
+        Ok((ready, rest))
+    })
 }
 
 /// Whether `get` has the value at once, without bringing it from another node.
@@ -371,16 +385,19 @@ pub(crate) fn is_near(reference: &ObjectRef) -> bool {
 /// Asks for `token` to come out of `next_watched` once the value is there.
 #[pyfunction]
 pub(crate) fn watch(py: Python<'_>, reference: &ObjectRef, token: u64) -> PyResult<()> {
-    check_current(py, reference)?;
-    let runtime = &reference.session.runtime;
-    runtime.lock().owner.add_ref(reference.key);
-    runtime.watch(reference.key, Watcher::Thread, token);
-    Ok(())
+    guarded(py, || {
+        check_current(py, reference)?;
+        let runtime = &reference.session.runtime;
+        runtime.lock().owner.add_ref(reference.key);
+        runtime.watch(reference.key, Watcher::Thread, token);
+        Ok(())
+    })
 }
 
 /// Sleeps until watched values are there: their tokens; `None` when the session ended.
 #[pyfunction]
 pub(crate) fn next_watched(py: Python<'_>) -> Option<Vec<u64>> {
     let session = session::existing()?;
-    py.detach(|| session.runtime.next_fired().ok())
+    let fired = guarded(py, || Ok(py.detach(|| session.runtime.next_fired().ok())));
+    fired.ok().flatten()
 }

@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::access;
 use crate::call_site;
+use crate::guard::guarded;
 use crate::refs::{Reduced, name_for_pickle};
 use crate::running;
 use crate::session::{self, Session};
@@ -111,12 +112,14 @@ impl ActorRef {
 /// Unpickles a reference to an actor.
 #[pyfunction]
 pub(crate) fn rebuild_actor(py: Python<'_>, actor: &[u8], owner: u64) -> PyResult<ActorRef> {
-    let session = session::current(py)?;
-    let actor = ActorId::from_slice(actor)
-        .ok_or_else(|| PyValueError::new_err("not the bytes of an actor's id"))?;
-    let id = oxiray_worker::handle_object(actor);
-    let key = session.runtime.meet_actor(actor, RefName { id, owner: ProcessId(owner) });
-    Ok(ActorRef(Arc::new(Handle { session, actor, key })))
+    guarded(py, || {
+        let session = session::current(py)?;
+        let actor = ActorId::from_slice(actor)
+            .ok_or_else(|| PyValueError::new_err("not the bytes of an actor's id"))?;
+        let id = oxiray_worker::handle_object(actor);
+        let key = session.runtime.meet_actor(actor, RefName { id, owner: ProcessId(owner) });
+        Ok(ActorRef(Arc::new(Handle { session, actor, key })))
+    })
 }
 
 /// What stands at `actor.method.remote`: calling it submits one call.
@@ -162,36 +165,38 @@ impl ActorCall {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Handle { session, actor, key } = &*self.handle;
-        if !session.is_current() {
-            return Err(session::not_current(py, session, &format!("Actor {actor}")));
-        }
-        if let Some(limit) = self.max_pending {
-            self.check_pending(py, limit)?;
-        }
-        let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
-        let runtime = &session.runtime;
-        let id = runtime.next_task_id(Some(*actor));
-        // A call under way counts on the actor.
-        runtime.lock().owner.add_ref(*key);
-        let spec = TaskSpec {
-            id,
-            target: self.target.clone(),
-            name: self.name.clone(),
-            num_returns: self.num_returns,
-            args: std::mem::take(&mut arguments.bytes),
-            refs: std::mem::take(&mut arguments.refs),
-            nested: std::mem::take(&mut arguments.nested),
-            handle: Some(*key),
-            retries: self.retries,
-            attempt: 0,
-            recorded: self.recorded,
-            parent: TaskId::NIL,
-        };
-        let label = Label { name: &self.given, function: &self.function };
-        let keys = runtime.submit(spec, label, running::one_of_several(py));
-        call_site::note(py, session, &self.name, keys.iter().copied());
-        returned(py, session, id, keys)
+        guarded(py, || {
+            let Handle { session, actor, key } = &*self.handle;
+            if !session.is_current() {
+                return Err(session::not_current(py, session, &format!("Actor {actor}")));
+            }
+            if let Some(limit) = self.max_pending {
+                self.check_pending(py, limit)?;
+            }
+            let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
+            let runtime = &session.runtime;
+            let id = runtime.next_task_id(Some(*actor));
+            // A call under way counts on the actor.
+            runtime.lock().owner.add_ref(*key);
+            let spec = TaskSpec {
+                id,
+                target: self.target.clone(),
+                name: self.name.clone(),
+                num_returns: self.num_returns,
+                args: std::mem::take(&mut arguments.bytes),
+                refs: std::mem::take(&mut arguments.refs),
+                nested: std::mem::take(&mut arguments.nested),
+                handle: Some(*key),
+                retries: self.retries,
+                attempt: 0,
+                recorded: self.recorded,
+                parent: TaskId::NIL,
+            };
+            let label = Label { name: &self.given, function: &self.function };
+            let keys = runtime.submit(spec, label, running::one_of_several(py));
+            call_site::note(py, session, &self.name, keys.iter().copied());
+            returned(py, session, id, keys)
+        })
     }
 
     fn __repr__(&self) -> String {
@@ -245,58 +250,65 @@ pub(crate) fn create_actor(
     priority: i32,
     recorded: bool,
 ) -> PyResult<Option<ActorRef>> {
-    let session = session::current(py)?;
-    let runtime = &session.runtime;
-    let class = FunctionId(xxh3_128(payload).to_le_bytes());
-    runtime.ship_function(class, payload);
-    let mut arguments = Arguments::encode(py, &session, class_name, args, Some(kwargs))?;
-    let class_name: &str = &class_name.chars().take(200).collect::<String>();
-    let placement = session::shape(placement, strategy.as_ref(), priority)?;
-    let held = session::shape(held, None, 0)?;
-    let actor = runtime.next_actor_id();
-    let is_named = named.is_some();
-    if let Some((name, namespace, about)) = named {
-        let actor = actor.0.to_vec();
-        let wanted =
-            NamedActor { name, namespace, about, actor: actor.clone(), ..NamedActor::default() };
-        let bearer = asked(py, |interrupted| runtime.name_actor(wanted, interrupted));
-        let bearer = bearer.inspect_err(|_| {
-            // The answer may be on its way: an actor that will never be gives its name back.
-            let unmade =
-                control::Actor { actor: actor.clone(), no_restart: true, ..Default::default() };
-            runtime.lock().io.tell_node(to_node::Body::KillActor(unmade));
-        })?;
-        if bearer.actor != actor {
-            return Ok(None);
+    guarded(py, || {
+        let session = session::current(py)?;
+        let runtime = &session.runtime;
+        let class = FunctionId(xxh3_128(payload).to_le_bytes());
+        runtime.ship_function(class, payload);
+        let mut arguments = Arguments::encode(py, &session, class_name, args, Some(kwargs))?;
+        let class_name: &str = &class_name.chars().take(200).collect::<String>();
+        let placement = session::shape(placement, strategy.as_ref(), priority)?;
+        let held = session::shape(held, None, 0)?;
+        let actor = runtime.next_actor_id();
+        let is_named = named.is_some();
+        if let Some((name, namespace, about)) = named {
+            let actor = actor.0.to_vec();
+            let wanted = NamedActor {
+                name,
+                namespace,
+                about,
+                actor: actor.clone(),
+                ..NamedActor::default()
+            };
+            let bearer = asked(py, |interrupted| runtime.name_actor(wanted, interrupted));
+            let bearer = bearer.inspect_err(|_| {
+                // The answer may be on its way: an actor that will never be gives its name back.
+                let unmade =
+                    control::Actor { actor: actor.clone(), no_restart: true, ..Default::default() };
+                runtime.lock().io.tell_node(to_node::Body::KillActor(unmade));
+            })?;
+            if bearer.actor != actor {
+                return Ok(None);
+            }
         }
-    }
-    let spec = TaskSpec {
-        id: runtime.next_task_id(Some(actor)),
-        target: Target::Constructor { actor, class },
-        name: "__init__".into(),
-        num_returns: 0,
-        args: std::mem::take(&mut arguments.bytes),
-        refs: std::mem::take(&mut arguments.refs),
-        nested: std::mem::take(&mut arguments.nested),
-        handle: None,
-        retries: max_restarts,
-        attempt: 0,
-        recorded,
-        parent: TaskId::NIL,
-    };
-    let wanted = control::CreateActor {
-        actor: actor.0.to_vec(),
-        class_name: class_name.to_owned(),
-        placement: Some(placement),
-        held: Some(held),
-        max_restarts: i64::from(max_restarts),
-        detached,
-    };
-    let key = runtime.create_actor(actor, wanted, spec, running::one_of_several(py));
-    if is_named {
-        runtime.is_named(actor, key);
-    }
-    Ok(Some(ActorRef(Arc::new(Handle { session, actor, key }))))
+        let spec = TaskSpec {
+            id: runtime.next_task_id(Some(actor)),
+            target: Target::Constructor { actor, class },
+            name: "__init__".into(),
+            num_returns: 0,
+            args: std::mem::take(&mut arguments.bytes),
+            refs: std::mem::take(&mut arguments.refs),
+            nested: std::mem::take(&mut arguments.nested),
+            handle: None,
+            retries: max_restarts,
+            attempt: 0,
+            recorded,
+            parent: TaskId::NIL,
+        };
+        let wanted = control::CreateActor {
+            actor: actor.0.to_vec(),
+            class_name: class_name.to_owned(),
+            placement: Some(placement),
+            held: Some(held),
+            max_restarts: i64::from(max_restarts),
+            detached,
+        };
+        let key = runtime.create_actor(actor, wanted, spec, running::one_of_several(py));
+        if is_named {
+            runtime.is_named(actor, key);
+        }
+        Ok(Some(ActorRef(Arc::new(Handle { session, actor, key }))))
+    })
 }
 
 /// What the node service answers to a question; signals are Python's to handle.
@@ -322,34 +334,40 @@ pub(crate) fn find_actor<'py>(
     name: &str,
     namespace: &str,
 ) -> PyResult<Option<(ActorRef, Bound<'py, PyBytes>)>> {
-    let session = session::current(py)?;
-    let runtime = &session.runtime;
-    let found = asked(py, |interrupted| runtime.find_actor(name, namespace, interrupted))?;
-    let Some(actor) = ActorId::from_slice(&found.actor) else {
-        return Ok(None);
-    };
-    let about = PyBytes::new(py, &found.about);
-    Ok(Some((rebuild_actor(py, &actor.0, found.creator)?, about)))
+    guarded(py, || {
+        let session = session::current(py)?;
+        let runtime = &session.runtime;
+        let found = asked(py, |interrupted| runtime.find_actor(name, namespace, interrupted))?;
+        let Some(actor) = ActorId::from_slice(&found.actor) else {
+            return Ok(None);
+        };
+        let about = PyBytes::new(py, &found.about);
+        Ok(Some((rebuild_actor(py, &actor.0, found.creator)?, about)))
+    })
 }
 
 /// Namespace and name of each named actor, of one namespace or, if empty, of all.
 #[pyfunction]
 pub(crate) fn actor_names(py: Python<'_>, namespace: &str) -> PyResult<Vec<(String, String)>> {
-    let session = session::current(py)?;
-    let runtime = &session.runtime;
-    let names = asked(py, |interrupted| runtime.actor_names(namespace, interrupted))?;
-    let pairs = names.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
-    Ok(pairs.collect())
+    guarded(py, || {
+        let session = session::current(py)?;
+        let runtime = &session.runtime;
+        let names = asked(py, |interrupted| runtime.actor_names(namespace, interrupted))?;
+        let pairs = names.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+        Ok(pairs.collect())
+    })
 }
 
 /// Ends an actor at once.
 #[pyfunction]
 pub(crate) fn kill_actor(py: Python<'_>, actor: &ActorRef, no_restart: bool) -> PyResult<()> {
-    let Handle { session, actor, .. } = &*actor.0;
-    if !session.is_current() {
-        return Err(session::not_current(py, session, &format!("Actor {actor}")));
-    }
-    let message = control::Actor { actor: actor.0.to_vec(), no_restart, ..Default::default() };
-    session.runtime.lock().io.tell_node(to_node::Body::KillActor(message));
-    Ok(())
+    guarded(py, || {
+        let Handle { session, actor, .. } = &*actor.0;
+        if !session.is_current() {
+            return Err(session::not_current(py, session, &format!("Actor {actor}")));
+        }
+        let message = control::Actor { actor: actor.0.to_vec(), no_restart, ..Default::default() };
+        session.runtime.lock().io.tell_node(to_node::Body::KillActor(message));
+        Ok(())
+    })
 }

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::guard::guarded;
 use crate::printed::unhandled_text;
 use crate::running::{self, HERE};
 use crate::session::{self, engine_error};
@@ -52,34 +53,36 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 /// The cluster as it is now.
 #[pyfunction]
 pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let session = session::current(py)?;
-    let mut raised = None;
-    let view = py.detach(|| session.runtime.cluster_view(|| raises_signal(&mut raised)));
-    let view = match (view, raised) {
-        (_, Some(error)) => return Err(error),
-        (Some(view), None) => view,
-        (None, None) => return Err(engine_error(py, 9, "the session has ended", &[])),
-    };
-    let dict = PyDict::new(py);
-    dict.set_item("total", resources(py, &view.total)?)?;
-    dict.set_item("available", resources(py, &view.available)?)?;
-    dict.set_item("held", resources(py, &view.held)?)?;
-    dict.set_item("node_id", PyBytes::new(py, &view.node))?;
-    dict.set_item("workers", view.workers)?;
-    dict.set_item("actors", view.actors)?;
-    dict.set_item("store_used", view.store_used)?;
-    dict.set_item("store_size", view.store_size)?;
-    dict.set_item("store_objects", view.store_objects)?;
-    dict.set_item("on_disk", view.on_disk)?;
-    dict.set_item("objects_on_disk", view.objects_on_disk)?;
-    dict.set_item("spilled", view.spilled)?;
-    dict.set_item("restored", view.restored)?;
-    dict.set_item("waiting", view.waiting)?;
-    dict.set_item("host", view.host)?;
-    dict.set_item("pid", view.pid)?;
-    let nodes = view.nodes.iter().map(|info| node(py, info));
-    dict.set_item("nodes", nodes.collect::<PyResult<Vec<_>>>()?)?;
-    Ok(dict)
+    guarded(py, || {
+        let session = session::current(py)?;
+        let mut raised = None;
+        let view = py.detach(|| session.runtime.cluster_view(|| raises_signal(&mut raised)));
+        let view = match (view, raised) {
+            (_, Some(error)) => return Err(error),
+            (Some(view), None) => view,
+            (None, None) => return Err(engine_error(py, 9, "the session has ended", &[])),
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("total", resources(py, &view.total)?)?;
+        dict.set_item("available", resources(py, &view.available)?)?;
+        dict.set_item("held", resources(py, &view.held)?)?;
+        dict.set_item("node_id", PyBytes::new(py, &view.node))?;
+        dict.set_item("workers", view.workers)?;
+        dict.set_item("actors", view.actors)?;
+        dict.set_item("store_used", view.store_used)?;
+        dict.set_item("store_size", view.store_size)?;
+        dict.set_item("store_objects", view.store_objects)?;
+        dict.set_item("on_disk", view.on_disk)?;
+        dict.set_item("objects_on_disk", view.objects_on_disk)?;
+        dict.set_item("spilled", view.spilled)?;
+        dict.set_item("restored", view.restored)?;
+        dict.set_item("waiting", view.waiting)?;
+        dict.set_item("host", view.host)?;
+        dict.set_item("pid", view.pid)?;
+        let nodes = view.nodes.iter().map(|info| node(py, info));
+        dict.set_item("nodes", nodes.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(dict)
+    })
 }
 
 fn node<'py>(py: Python<'py>, info: &NodeInfo) -> PyResult<Bound<'py, PyDict>> {
@@ -125,33 +128,36 @@ pub(crate) fn key_value<'py>(
     value: Option<Vec<u8>>,
     wide: bool,
 ) -> PyResult<KeyValueTuple<'py>> {
-    let verb = match verb {
-        "get" => KvVerb::Get,
-        "put" => KvVerb::Put,
-        "delete" => KvVerb::Delete,
-        "list" => KvVerb::List,
-        other => return Err(PyValueError::new_err(format!("no such thing to do: {other}"))),
-    };
-    let bytes = namespace.len() + key.len() + value.as_ref().map_or(0, Vec::len);
-    if bytes > MOST_VALUE_BYTES {
-        return Err(PyValueError::new_err(format!(
-            "namespace, key and value can have {MOST_VALUE_BYTES} bytes together, not {bytes}; \
+    guarded(py, || {
+        let verb = match verb {
+            "get" => KvVerb::Get,
+            "put" => KvVerb::Put,
+            "delete" => KvVerb::Delete,
+            "list" => KvVerb::List,
+            other => return Err(PyValueError::new_err(format!("no such thing to do: {other}"))),
+        };
+        let bytes = namespace.len() + key.len() + value.as_ref().map_or(0, Vec::len);
+        if bytes > MOST_VALUE_BYTES {
+            return Err(PyValueError::new_err(format!(
+                "namespace, key and value can have {MOST_VALUE_BYTES} bytes together, not {bytes}; \
              put larger values into the object store with put()"
-        )));
-    }
-    let question = Kv { verb: verb as i32, namespace, key, value, wide, ..Kv::default() };
-    let session = session::current(py)?;
-    let mut raised = None;
-    let answer = py.detach(|| session.runtime.key_value(question, || raises_signal(&mut raised)));
-    match (answer, raised) {
-        (_, Some(error)) => Err(error),
-        (None, None) => Err(engine_error(py, 9, "the session has ended", &[])),
-        (Some(answer), None) => Ok((
-            answer.value.map(|value| PyBytes::new(py, &value)),
-            answer.count,
-            answer.keys.iter().map(|key| PyBytes::new(py, key)).collect(),
-        )),
-    }
+            )));
+        }
+        let question = Kv { verb: verb as i32, namespace, key, value, wide, ..Kv::default() };
+        let session = session::current(py)?;
+        let mut raised = None;
+        let answer =
+            py.detach(|| session.runtime.key_value(question, || raises_signal(&mut raised)));
+        match (answer, raised) {
+            (_, Some(error)) => Err(error),
+            (None, None) => Err(engine_error(py, 9, "the session has ended", &[])),
+            (Some(answer), None) => Ok((
+                answer.value.map(|value| PyBytes::new(py, &value)),
+                answer.count,
+                answer.keys.iter().map(|key| PyBytes::new(py, key)).collect(),
+            )),
+        }
+    })
 }
 
 /// Who and where this process is, and what it runs.

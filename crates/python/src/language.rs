@@ -5,6 +5,7 @@ use std::sync::Arc;
 use oxiray_ids::{ActorId, TaskId};
 use oxiray_wire::control::StartActor;
 use oxiray_wire::frame::Task;
+use oxiray_worker::breakdown;
 use oxiray_worker::{Call, Failure, Language, Loaded, Raised, Serving};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -55,10 +56,14 @@ impl<'py> Here<'py> {
         if !task.values.is_empty() {
             call.note_call();
         }
-        let result = {
+        let called = {
             let _stoppable = Stoppable::begin(call)?;
-            function.bind(py).call(args, kwargs.as_ref())
+            // What a library of the user's throws, ours does not: it is an error of the task.
+            breakdown::caught(|| function.bind(py).call(args, kwargs.as_ref()))
         };
+        let result = called.unwrap_or_else(|said| {
+            Err(PyRuntimeError::new_err(format!("a native library of the task panicked: {said}")))
+        });
         call.note_return();
         if !self.worker.session.is_ours() {
             // A child that the task forked has come back: the task's answer is its parent's.

@@ -17,6 +17,7 @@
 //! - [`arguments`]: the arguments of a call that came in
 //! - [`cancel`]: cancelling, and stopping a task that runs here
 //! - [`running`]: the call that the caller is in
+//! - [`guard`]: a panic becomes an exception
 //! - [`inspect`]: questions about the cluster and this process
 //! - [`settings`]: environment variables, for what Python reads of them
 //! - [`timeline`]: the timeline of the session
@@ -32,6 +33,7 @@ mod call_site;
 mod cancel;
 mod execute;
 mod folder;
+mod guard;
 mod inspect;
 mod language;
 mod loops;
@@ -50,6 +52,8 @@ mod waiting;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // Else a panic ends the process: as in a module that was built in a hurry, as the programs are.
+    module.add("unwinds", cfg!(panic = "unwind"))?;
     module.add_class::<refs::ObjectRef>()?;
     module.add_class::<submit::RemoteCall>()?;
     module.add_class::<actors::ActorRef>()?;
@@ -108,6 +112,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(timeline::record_span, module)?,
         wrap_pyfunction!(printed::note_printed, module)?,
         wrap_pyfunction!(inspect::counts, module)?,
+        wrap_pyfunction!(guard::fail_for_test, module)?,
     ];
     functions.into_iter().try_for_each(|function| module.add_function(function))
 }

@@ -11,6 +11,7 @@ use pyo3::types::PyList;
 use crate::access::{deadline, keys_of, wait_for};
 use crate::actors::ActorRef;
 use crate::call_site;
+use crate::guard::guarded;
 use crate::refs::ObjectRef;
 use crate::session::{self, Session, engine_error};
 use crate::values;
@@ -23,21 +24,23 @@ pub(crate) fn put<'py>(
     value: &Bound<'py, PyAny>,
     _owner: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<ObjectRef> {
-    if value.is_instance_of::<ObjectRef>() {
-        return Err(PyTypeError::new_err(
-            "put() takes a value, not an ObjectRef: it is in the store already",
-        ));
-    }
-    let session = session::current(py)?;
-    if let Some(owner) = _owner.filter(|owner| !owner.is_none()) {
-        return put_for(py, &session, value, owner);
-    }
-    let owner = session.runtime.identity.process;
-    let (content, contained) = values::encode(&session, value, owner)?;
-    let id = session.runtime.next_put_id();
-    let key = session.runtime.lock().owner.put(id, content, contained);
-    call_site::note(py, &session, "put", [key]);
-    Ok(ObjectRef { session, key, id })
+    guarded(py, || {
+        if value.is_instance_of::<ObjectRef>() {
+            return Err(PyTypeError::new_err(
+                "put() takes a value, not an ObjectRef: it is in the store already",
+            ));
+        }
+        let session = session::current(py)?;
+        if let Some(owner) = _owner.filter(|owner| !owner.is_none()) {
+            return put_for(py, &session, value, owner);
+        }
+        let owner = session.runtime.identity.process;
+        let (content, contained) = values::encode(&session, value, owner)?;
+        let id = session.runtime.next_put_id();
+        let key = session.runtime.lock().owner.put(id, content, contained);
+        call_site::note(py, &session, "put", [key]);
+        Ok(ObjectRef { session, key, id })
+    })
 }
 
 /// Puts a value that lives and dies with an actor, rather than with this process.
@@ -70,11 +73,13 @@ fn put_for<'py>(
 /// Frees the values of references, whoever holds them.
 #[pyfunction]
 pub(crate) fn free(py: Python<'_>, refs: &Bound<'_, PyList>) -> PyResult<()> {
-    let keys = keys_of(py, refs, "free")?;
-    if let Ok(first) = refs.get_item(0) {
-        first.cast::<ObjectRef>()?.get().session.runtime.free_values(&keys);
-    }
-    Ok(())
+    guarded(py, || {
+        let keys = keys_of(py, refs, "free")?;
+        if let Ok(first) = refs.get_item(0) {
+            first.cast::<ObjectRef>()?.get().session.runtime.free_values(&keys);
+        }
+        Ok(())
+    })
 }
 
 /// Of each reference: the bytes of its value, if it is there, whether it is on disk, and the
@@ -86,31 +91,35 @@ pub(crate) fn locations(
     refs: &Bound<'_, PyList>,
     timeout: Option<f64>,
 ) -> PyResult<Vec<(Option<u64>, bool, u32)>> {
-    let deadline = deadline(timeout)?;
-    let list = refs.get_slice(0, refs.len());
-    let keys = keys_of(py, &list, "get_object_locations")?;
-    let Ok(first) = list.get_item(0) else { return Ok(Vec::new()) };
-    let session = &first.cast::<ObjectRef>()?.get().session.clone();
-    let complete = |state: &mut oxiray_worker::State| {
-        keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
-        keys.iter().all(|key| state.owner.content(*key).is_some())
-    };
-    wait_for(py, session, deadline, complete)?;
-    let state = &mut *session.runtime.lock();
-    let described = keys.iter().map(|key| match state.owner.content(*key) {
-        Some(Content::Inline(bytes)) => {
-            (Some(bytes.len() as u64), false, session.runtime.store.node())
-        }
-        Some(Content::Stored { origin, len }) if origin.node != session.runtime.store.node() => {
-            (Some(*len), false, origin.node)
-        }
-        Some(Content::Stored { origin, len }) => {
-            match session.runtime.store.is_on_disk(origin.key) {
-                Some(on_disk) => (Some(*len), on_disk, origin.node),
-                None => (None, false, 0),
+    guarded(py, || {
+        let deadline = deadline(timeout)?;
+        let list = refs.get_slice(0, refs.len());
+        let keys = keys_of(py, &list, "get_object_locations")?;
+        let Ok(first) = list.get_item(0) else { return Ok(Vec::new()) };
+        let session = &first.cast::<ObjectRef>()?.get().session.clone();
+        let complete = |state: &mut oxiray_worker::State| {
+            keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
+            keys.iter().all(|key| state.owner.content(*key).is_some())
+        };
+        wait_for(py, session, deadline, complete)?;
+        let state = &mut *session.runtime.lock();
+        let described = keys.iter().map(|key| match state.owner.content(*key) {
+            Some(Content::Inline(bytes)) => {
+                (Some(bytes.len() as u64), false, session.runtime.store.node())
             }
-        }
-        Some(Content::Failed(_)) | None => (None, false, 0),
-    });
-    Ok(described.collect())
+            Some(Content::Stored { origin, len })
+                if origin.node != session.runtime.store.node() =>
+            {
+                (Some(*len), false, origin.node)
+            }
+            Some(Content::Stored { origin, len }) => {
+                match session.runtime.store.is_on_disk(origin.key) {
+                    Some(on_disk) => (Some(*len), on_disk, origin.node),
+                    None => (None, false, 0),
+                }
+            }
+            Some(Content::Failed(_)) | None => (None, false, 0),
+        });
+        Ok(described.collect())
+    })
 }

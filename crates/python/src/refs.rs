@@ -14,6 +14,7 @@ use oxiray_worker::ObjectKey;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::guard::guarded;
 use crate::session::{self, Session};
 
 thread_local! {
@@ -34,17 +35,19 @@ pub(crate) fn name_for_pickle(
     session: &Session,
     key: ObjectKey,
 ) -> PyResult<RefName> {
-    if !session.is_ours() {
-        return Err(session::not_current(py, session, "A reference"));
-    }
-    let state = &mut *session.runtime.lock();
-    state.owner.add_ref(key);
-    COLLECTING.with_borrow_mut(|collecting| {
-        if let Some(collected) = collecting {
-            collected.push(key);
+    guarded(py, || {
+        if !session.is_ours() {
+            return Err(session::not_current(py, session, "A reference"));
         }
-    });
-    Ok(state.owner.name(key))
+        let state = &mut *session.runtime.lock();
+        state.owner.add_ref(key);
+        COLLECTING.with_borrow_mut(|collecting| {
+            if let Some(collected) = collecting {
+                collected.push(key);
+            }
+        });
+        Ok(state.owner.name(key))
+    })
 }
 
 /// The error of using a reference of another session than the one that runs.
@@ -144,13 +147,16 @@ impl ObjectRef {
 /// Unpickles a reference.
 #[pyfunction]
 pub(crate) fn rebuild_ref(py: Python<'_>, id: &[u8], owner: u64) -> PyResult<ObjectRef> {
-    let session = session::current(py)?;
-    let id = ObjectId::from_slice(id)
-        .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not the bytes of an ObjectRef"))?;
-    let name = RefName { id, owner: ProcessId(owner) };
-    let key = {
-        let state = &mut *session.runtime.lock();
-        state.owner.read_ref(name, &mut state.io)
-    };
-    Ok(ObjectRef { session, key, id })
+    guarded(py, || {
+        let session = session::current(py)?;
+        let id = ObjectId::from_slice(id).ok_or_else(|| {
+            pyo3::exceptions::PyValueError::new_err("not the bytes of an ObjectRef")
+        })?;
+        let name = RefName { id, owner: ProcessId(owner) };
+        let key = {
+            let state = &mut *session.runtime.lock();
+            state.owner.read_ref(name, &mut state.io)
+        };
+        Ok(ObjectRef { session, key, id })
+    })
 }

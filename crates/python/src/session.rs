@@ -10,6 +10,7 @@ use oxiray_sys::process::inherited_fd;
 use oxiray_wire::control::{
     Amount, DashboardConfig, JobConfig, LabelSelector, LabelTest, NodeConfig, Shape, Strategy, UNIT,
 };
+use oxiray_worker::breakdown;
 use oxiray_worker::{
     DriverConfig, DriverSession, ObjectKey, Runtime, connect_driver, start_driver, start_worker,
 };
@@ -17,6 +18,8 @@ use parking_lot::{Mutex, RwLock};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::guard::guarded;
 
 /// A session, kept alive by every reference that belongs to it.
 pub(crate) struct Session {
@@ -48,8 +51,12 @@ impl Session {
 
     /// Drops counts, unless we only inherited them.
     pub(crate) fn release(&self, keys: impl IntoIterator<Item = ObjectKey>) {
-        if self.is_ours() {
-            self.runtime.release(keys);
+        if !self.is_ours() || self.runtime.broken().is_some() || std::thread::panicking() {
+            return;
+        }
+        // Nobody is there to raise an error to: what is asked next raises it.
+        if let Err(said) = breakdown::caught(|| self.runtime.release(keys)) {
+            self.runtime.break_down(&said);
         }
     }
 
@@ -229,43 +236,43 @@ pub(crate) fn start(
     entrypoint: String,
     dashboard: Option<(String, Option<u32>, bool, String)>,
 ) -> PyResult<()> {
-    let job = JobConfig {
-        entrypoint,
-        sys_path: sys_path.clone(),
-        namespace: namespace.clone(),
-        log_to_driver,
-        ..JobConfig::default()
-    };
-    let node = NodeConfig {
-        resources: amounts(resources)?,
-        object_store_memory,
-        python,
-        sys_path,
-        preload,
-        session_dir,
-        log_to_driver,
-        prestart_workers,
-        memory_usage_threshold,
-        namespace,
-        spill_to,
-        store_patience_ms,
-        tell_spilling,
-        cluster: None,
-        dashboard: dashboard.map(|(host, port, is_required, python_version)| DashboardConfig {
-            host,
-            port,
-            is_required,
-            python_version,
-        }),
-    };
-    if existing().is_some() {
-        return Err(PyRuntimeError::new_err("a session is running already"));
-    }
-    let driver = py
-        .detach(|| start_driver(DriverConfig { program, node, job }))
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    begin(driver);
-    Ok(())
+    guarded(py, || {
+        let job = JobConfig {
+            entrypoint,
+            sys_path: sys_path.clone(),
+            namespace: namespace.clone(),
+            log_to_driver,
+            ..JobConfig::default()
+        };
+        let node =
+            NodeConfig {
+                resources: amounts(resources)?,
+                object_store_memory,
+                python,
+                sys_path,
+                preload,
+                session_dir,
+                log_to_driver,
+                prestart_workers,
+                memory_usage_threshold,
+                namespace,
+                spill_to,
+                store_patience_ms,
+                tell_spilling,
+                cluster: None,
+                dashboard: dashboard.map(|(host, port, is_required, python_version)| {
+                    DashboardConfig { host, port, is_required, python_version }
+                }),
+            };
+        if existing().is_some() {
+            return Err(PyRuntimeError::new_err("a session is running already"));
+        }
+        let driver = py
+            .detach(|| start_driver(DriverConfig { program, node, job }))
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        begin(driver);
+        Ok(())
+    })
 }
 
 /// Makes a driver's session the current one.
@@ -288,22 +295,25 @@ pub(crate) fn connect(
     entrypoint: String,
     python: String,
 ) -> PyResult<()> {
-    if existing().is_some() {
-        return Err(PyRuntimeError::new_err("a session is running already"));
-    }
-    let job = JobConfig {
-        sys_path,
-        namespace,
-        log_to_driver,
-        entrypoint,
-        python,
-        ..JobConfig::default()
-    };
-    let driver = py.detach(|| connect_driver(Path::new(session_dir), job)).map_err(|error| {
-        PyConnectionError::new_err(format!("{error} (the node service of {session_dir})"))
-    })?;
-    begin(driver);
-    Ok(())
+    guarded(py, || {
+        if existing().is_some() {
+            return Err(PyRuntimeError::new_err("a session is running already"));
+        }
+        let job = JobConfig {
+            sys_path,
+            namespace,
+            log_to_driver,
+            entrypoint,
+            python,
+            ..JobConfig::default()
+        };
+        let driver =
+            py.detach(|| connect_driver(Path::new(session_dir), job)).map_err(|error| {
+                PyConnectionError::new_err(format!("{error} (the node service of {session_dir})"))
+            })?;
+        begin(driver);
+        Ok(())
+    })
 }
 
 /// Ends the current session, if there is one. `failure` says what ends the program, if that is an error.

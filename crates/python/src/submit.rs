@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::call_site;
+use crate::guard::guarded;
 use crate::refs::{self, ObjectRef};
 use crate::running;
 use crate::session::{self, Session};
@@ -40,7 +41,7 @@ impl Drop for Arguments {
     /// What was not taken, because the call failed half-way, is let go.
     fn drop(&mut self) {
         if !self.refs.is_empty() || !self.nested.is_empty() {
-            self.session.runtime.release(self.refs.drain(..).chain(self.nested.drain(..)));
+            self.session.release(self.refs.drain(..).chain(self.nested.drain(..)));
         }
     }
 }
@@ -254,29 +255,31 @@ impl RemoteCall {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.check(py, args, kwargs)?;
-        let session = session::current(py)?;
-        let Known { function, stats, shape, .. } = self.known(py, &session)?;
-        let mut arguments = Arguments::encode(py, &session, &self.name, args, kwargs)?;
-        let id = session.runtime.next_task_id(None);
-        let spec = TaskSpec {
-            id,
-            target: Target::Function { function, stats, shape },
-            name: self.name.clone(),
-            num_returns: self.num_returns,
-            args: std::mem::take(&mut arguments.bytes),
-            refs: std::mem::take(&mut arguments.refs),
-            nested: std::mem::take(&mut arguments.nested),
-            handle: None,
-            retries: self.max_retries,
-            attempt: 0,
-            recorded: self.recorded,
-            parent: TaskId::NIL,
-        };
-        let label = Label { name: &self.name, function: &self.function };
-        let keys = session.runtime.submit(spec, label, running::one_of_several(py));
-        call_site::note(py, &session, &self.name, keys.iter().copied());
-        returned(py, &session, id, keys)
+        guarded(py, || {
+            self.check(py, args, kwargs)?;
+            let session = session::current(py)?;
+            let Known { function, stats, shape, .. } = self.known(py, &session)?;
+            let mut arguments = Arguments::encode(py, &session, &self.name, args, kwargs)?;
+            let id = session.runtime.next_task_id(None);
+            let spec = TaskSpec {
+                id,
+                target: Target::Function { function, stats, shape },
+                name: self.name.clone(),
+                num_returns: self.num_returns,
+                args: std::mem::take(&mut arguments.bytes),
+                refs: std::mem::take(&mut arguments.refs),
+                nested: std::mem::take(&mut arguments.nested),
+                handle: None,
+                retries: self.max_retries,
+                attempt: 0,
+                recorded: self.recorded,
+                parent: TaskId::NIL,
+            };
+            let label = Label { name: &self.name, function: &self.function };
+            let keys = session.runtime.submit(spec, label, running::one_of_several(py));
+            call_site::note(py, &session, &self.name, keys.iter().copied());
+            returned(py, &session, id, keys)
+        })
     }
 
     fn __repr__(&self) -> String {

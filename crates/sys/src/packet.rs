@@ -90,6 +90,12 @@ pub fn peer(socket: impl AsFd) -> io::Result<Peer> {
     Ok(Peer { pid: u32::try_from(found.pid).ok().filter(|pid| *pid > 0), uid: found.uid })
 }
 
+/// Ends a connection, whoever else has its descriptor.
+pub fn shut_down(socket: impl AsFd) {
+    // One that has ended already needs no end.
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+}
+
 /// Makes receives and sends return `WouldBlock` instead of sleeping.
 pub fn set_nonblocking(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(socket, true)?)

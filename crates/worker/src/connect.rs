@@ -160,11 +160,11 @@ fn register_at(
     let runtime = Arc::new(build(registered, fds, socket.try_clone()?, is_driver)?);
     let listener = {
         let runtime = runtime.clone();
-        spawn("oxiray-control", move || control::run(&runtime, &socket))?
+        spawn("oxiray-control", move || runtime.run_thread(|| control::run(&runtime, &socket)))?
     };
     let pump = {
         let runtime = runtime.clone();
-        spawn("oxiray-pump", move || pump::run(&runtime))?
+        spawn("oxiray-pump", move || runtime.run_thread(|| pump::run(&runtime)))?
     };
     Ok((runtime, vec![listener, pump]))
 }

@@ -165,6 +165,11 @@ impl Io {
         let _ = packet::send(&self.control, &packet, &[]);
     }
 
+    /// The connection to the node service.
+    pub(crate) fn control(&self) -> &OwnedFd {
+        &self.control
+    }
+
     fn is_elsewhere(&self, peer: ProcessId) -> bool {
         peer.node() != self.process.node()
     }

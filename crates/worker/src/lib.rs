@@ -17,10 +17,12 @@
 //! - `awaits`: what its threads sleep for, told to whoever asks
 //! - `constructor`: constructors of actors
 //! - [`port`]: how an event loop of the language hears that something is there for it
+//! - [`breakdown`]: a panic ends the session, never the program
 //! - `report`: what this process holds, told to whoever asks
 //! - [`store`], `copy`: the shared-memory store, as this process sees it
 
 mod awaits;
+pub mod breakdown;
 pub mod call;
 mod cancel;
 pub mod connect;

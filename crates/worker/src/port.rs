@@ -83,7 +83,8 @@ pub enum Watcher {
 impl State {
     /// The session is over: loops hear that what they wait for will not come.
     pub(crate) fn stop(&mut self, reason: String) {
-        self.stopped = Some(reason);
+        // What was said first is why.
+        self.stopped.get_or_insert(reason);
         self.ports.iter_mut().for_each(|(_, port)| port.doorbell.ring());
     }
 

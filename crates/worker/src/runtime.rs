@@ -4,8 +4,8 @@
 //! between a caller and its answer: a thread that waits reads the frames itself.
 //! The pump (see [`crate::pump`]) reads only while nobody else does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -127,6 +127,8 @@ pub struct Runtime {
     pub logs: Arc<Logs>,
     pub(crate) leaving: AtomicBool,
     pid: u32,
+    /// Why nothing can be done with it any more: see [`crate::breakdown`].
+    pub(crate) broken: OnceLock<String>,
 }
 
 impl State {
@@ -300,6 +302,7 @@ impl Runtime {
             replies: Replies::default(),
             leaving: AtomicBool::new(false),
             pid: std::process::id(),
+            broken: OnceLock::new(),
         }
     }
 
@@ -589,6 +592,9 @@ impl Runtime {
             let ticket = self.bell.ticket();
             let processor = {
                 let state = &mut *self.lock();
+                if let Some(reason) = self.broken() {
+                    break Waited::Stopped(reason.to_owned());
+                }
                 self.drain(state, 1);
                 let found = done(state);
                 state.io.wake_peers();
@@ -629,7 +635,7 @@ impl Runtime {
         };
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         self.pump.kick_if_deep();
-        if let Some(lend) = lends {
+        if let Some(lend) = lends.filter(|_| self.broken().is_none()) {
             lend.end(&mut self.lock());
         }
         waited
