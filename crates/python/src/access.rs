@@ -83,8 +83,9 @@ fn value_of_key<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut patience: Option<(Origin, u64)> = None;
     loop {
-        let error = match value_of(py, session, &content) {
+        let error = match value_of(py, session, &content, deadline) {
             Err(Unread::NodeLeft(error)) => error,
+            Err(Unread::TimedOut) => return Err(timed_out(py, session, &[key])),
             read => return Ok(read?),
         };
         let Content::Stored { origin, .. } = content else { return Err(error) };
@@ -125,11 +126,12 @@ fn value_of<'py>(
     py: Python<'py>,
     session: &Arc<Session>,
     content: &Content,
+    deadline: Option<u64>,
 ) -> Result<Bound<'py, PyAny>, Unread> {
     let read = match content {
         Content::Inline(bytes) => values::decode(py, Source::Inline(bytes)),
         Content::Stored { origin, len } => {
-            let look = values::look_at(py, session, *origin, *len)?;
+            let look = values::look_at(py, session, *origin, *len, deadline)?;
             values::decode(py, Source::Looked(look))
         }
         Content::Failed(failure) => Err(raised(py, failure)),
@@ -248,7 +250,7 @@ fn got<'py>(
         return Err(timed_out(py, session, &keys));
     }
     if let Some(failure) = failed {
-        return Ok(value_of(py, session, &failure)?);
+        return Ok(value_of(py, session, &failure, deadline)?);
     }
     let values = PyList::empty(py);
     for (key, content) in keys.iter().zip(contents) {

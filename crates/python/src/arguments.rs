@@ -64,7 +64,7 @@ fn value<'py>(
     let source = match task.values.get(index as usize).map(|value| value.body) {
         Some(Body::Inline(bytes)) => Source::Inline(bytes),
         Some(Body::Stored { origin, len }) => {
-            let look = values::look_at(py, session, origin, len).map_err(|unread| {
+            let look = values::look_at(py, session, origin, len, None).map_err(|unread| {
                 let is_lost = matches!(unread, Unread::NodeLeft(_));
                 Unreadable { error: unread.into(), is_lost }
             })?;

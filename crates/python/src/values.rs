@@ -223,12 +223,18 @@ pub(crate) enum Unread {
     NodeLeft(PyErr),
     /// For good.
     Failed(PyErr),
+    /// The time was up.
+    TimedOut,
 }
 
 impl From<Unread> for PyErr {
     fn from(unread: Unread) -> Self {
-        let (Unread::NodeLeft(error) | Unread::Failed(error)) = unread;
-        error
+        match unread {
+            Unread::NodeLeft(error) | Unread::Failed(error) => error,
+            Unread::TimedOut => {
+                pyo3::exceptions::PyTimeoutError::new_err("the value was not there in time")
+            }
+        }
     }
 }
 
@@ -238,9 +244,13 @@ pub(crate) fn look_at(
     session: &Session,
     origin: Origin,
     len: u64,
+    deadline: Option<u64>,
 ) -> Result<Arc<Look>, Unread> {
     let mut raised = None;
-    let looked = py.detach(|| session.runtime.look_at(origin, len, || raises_signal(&mut raised)));
+    let looked = py.detach(|| {
+        let interrupted = || raises_signal(&mut raised);
+        session.runtime.look_at(origin, len, deadline, interrupted)
+    });
     looked.map(Arc::new).map_err(|unseen| match (unseen, raised) {
         (_, Some(error)) => Unread::Failed(error),
         (Unseen::Refused(refused), None) if refused.node_left => {
@@ -251,6 +261,7 @@ pub(crate) fn look_at(
             let message = "it was freed, or the process that owned it has died";
             Unread::Failed(engine_error(py, FailureCode::ObjectLost as u8, message, &[]))
         }
+        (Unseen::TimedOut, None) => Unread::TimedOut,
         (Unseen::Ended | Unseen::Interrupted, None) => Unread::Failed(session_ended(py)),
     })
 }

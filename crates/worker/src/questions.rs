@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{Origin, ProcessId, StoreKey};
 use oxiray_store::Miss;
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::Kv;
 use oxiray_wire::control::{
     ActorNames, Allocate, ClusterView, Fetch, NamedActor, PullObject, Query, Refused, Slab, Topic,
@@ -51,6 +52,7 @@ struct Arrived {
 enum Unanswered {
     Ended,
     Interrupted,
+    TimedOut,
 }
 
 /// Why there is no room in the store.
@@ -75,6 +77,18 @@ pub enum Unseen {
     Ended,
     /// The caller's check said so.
     Interrupted,
+    /// The time was up.
+    TimedOut,
+}
+
+impl From<Unanswered> for Unseen {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::Ended => Unseen::Ended,
+            Unanswered::Interrupted => Unseen::Interrupted,
+            Unanswered::TimedOut => Unseen::TimedOut,
+        }
+    }
 }
 
 /// Smaller objects are not in the store: they travel inside messages.
@@ -121,34 +135,41 @@ impl Replies {
     fn take(
         &self,
         request: u64,
+        deadline: Option<u64>,
         mut interrupted: impl FnMut() -> bool,
     ) -> Result<Reply, Unanswered> {
         let mut arrived = self.arrived.lock();
         let mut looked = Instant::now();
-        loop {
+        let why = loop {
             if let Some(reply) = arrived.replies.remove(&request) {
                 return Ok(reply);
             }
             if arrived.closed {
                 return Err(Unanswered::Ended);
             }
-            self.changed.wait_for(&mut arrived, LOOK_EVERY);
+            let left = deadline.map(|deadline| deadline.saturating_sub(monotonic_ns()));
+            if left == Some(0) {
+                break Unanswered::TimedOut;
+            }
+            let left = left.map_or(LOOK_EVERY, |left| LOOK_EVERY.min(Duration::from_nanos(left)));
+            self.changed.wait_for(&mut arrived, left);
             // By the clock: others' replies wake us, too.
             if looked.elapsed() < LOOK_EVERY {
                 continue;
             }
             looked = Instant::now();
             if MutexGuard::unlocked(&mut arrived, &mut interrupted) {
-                // It may have come while nobody held the lock.
-                let late = arrived.replies.remove(&request);
-                if late.is_none() {
-                    arrived.abandoned.insert(request);
-                }
-                drop(arrived);
-                drop(late); // room in it goes back
-                return Err(Unanswered::Interrupted);
+                break Unanswered::Interrupted;
             }
+        };
+        // It may have come while nobody held the lock.
+        let late = arrived.replies.remove(&request);
+        if late.is_none() {
+            arrived.abandoned.insert(request);
         }
+        drop(arrived);
+        drop(late); // room in it goes back
+        Err(why)
     }
 }
 
@@ -159,10 +180,20 @@ impl Runtime {
         question: impl FnOnce(u64) -> to_node::Body,
         interrupted: impl FnMut() -> bool,
     ) -> Result<Reply, Unanswered> {
+        self.ask_until(None, question, interrupted)
+    }
+
+    /// Likewise, at most until `deadline`, in nanoseconds of the monotonic clock.
+    fn ask_until(
+        &self,
+        deadline: Option<u64>,
+        question: impl FnOnce(u64) -> to_node::Body,
+        interrupted: impl FnMut() -> bool,
+    ) -> Result<Reply, Unanswered> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed) + 1;
         self.lock().io.tell_node(question(request));
-        let reply = self.replies.take(request, interrupted);
-        if let Err(Unanswered::Interrupted) = reply {
+        let reply = self.replies.take(request, deadline, interrupted);
+        if let Err(Unanswered::Interrupted | Unanswered::TimedOut) = reply {
             self.lock().io.tell_node(to_node::Body::Withdraw(Withdraw { request }));
         }
         reply
@@ -185,8 +216,8 @@ impl Runtime {
                 |request| to_node::Body::WantSlab(Slab { request, len, ..Slab::default() });
             match self.ask(question, &mut interrupted) {
                 Ok(_) => {}
-                Err(Unanswered::Ended) => return Err(NoRoom::Ended),
                 Err(Unanswered::Interrupted) => return Err(NoRoom::Interrupted),
+                Err(_) => return Err(NoRoom::Ended),
             }
             if let Some(room) = self.store.carve(size, owner) {
                 return Ok(room);
@@ -197,20 +228,22 @@ impl Runtime {
         match self.ask(question, interrupted) {
             Ok(Reply::Room(Ok(room))) if room.len() >= size => Ok(room),
             Ok(Reply::Room(Err(refused))) => Err(NoRoom::Refused(refused)),
-            Ok(_) | Err(Unanswered::Ended) => Err(NoRoom::Ended),
             Err(Unanswered::Interrupted) => Err(NoRoom::Interrupted),
+            Ok(_) | Err(_) => Err(NoRoom::Ended),
         }
     }
 
-    /// Looks at an object, wherever it is: brings it from another node if it is there.
+    /// Looks at an object, wherever it is: brings it from another node if it is there. Waits at
+    /// most until `deadline`, in nanoseconds of the monotonic clock.
     pub fn look_at(
         &self,
         origin: Origin,
         len: u64,
+        deadline: Option<u64>,
         mut interrupted: impl FnMut() -> bool,
     ) -> Result<Look, Unseen> {
         if origin.node == self.store.node() {
-            return self.look_here(origin.key, interrupted);
+            return self.look_here(origin.key, deadline, interrupted);
         }
         loop {
             if let Some(Ok(look)) = self.store.copy_of(origin).map(|key| self.store.look(key)) {
@@ -219,11 +252,10 @@ impl Runtime {
             let Origin { node, key } = origin;
             let wanted = PullObject { node, key: key.0, len, ..PullObject::default() };
             let question = |request| to_node::Body::Pull(PullObject { request, ..wanted });
-            match self.ask(question, &mut interrupted) {
-                Ok(Reply::Copied(Ok(key))) => self.store.copied(origin, key),
-                Ok(Reply::Copied(Err(refused))) => return Err(Unseen::Refused(refused)),
-                Ok(_) | Err(Unanswered::Ended) => return Err(Unseen::Ended),
-                Err(Unanswered::Interrupted) => return Err(Unseen::Interrupted),
+            match self.ask_until(deadline, question, &mut interrupted)? {
+                Reply::Copied(Ok(key)) => self.store.copied(origin, key),
+                Reply::Copied(Err(refused)) => return Err(Unseen::Refused(refused)),
+                _ => return Err(Unseen::Ended),
             }
         }
     }
@@ -232,6 +264,7 @@ impl Runtime {
     fn look_here(
         &self,
         key: StoreKey,
+        deadline: Option<u64>,
         mut interrupted: impl FnMut() -> bool,
     ) -> Result<Look, Unseen> {
         loop {
@@ -241,11 +274,10 @@ impl Runtime {
                 Err(Miss::Away) => {}
             }
             let question = |request| to_node::Body::Fetch(Fetch { request, key: key.0 });
-            match self.ask(question, &mut interrupted) {
-                Ok(Reply::Fetched(Ok(()))) => {}
-                Ok(Reply::Fetched(Err(refused))) => return Err(Unseen::Refused(refused)),
-                Ok(_) | Err(Unanswered::Ended) => return Err(Unseen::Ended),
-                Err(Unanswered::Interrupted) => return Err(Unseen::Interrupted),
+            match self.ask_until(deadline, question, &mut interrupted)? {
+                Reply::Fetched(Ok(())) => {}
+                Reply::Fetched(Err(refused)) => return Err(Unseen::Refused(refused)),
+                _ => return Err(Unseen::Ended),
             }
         }
     }
