@@ -106,6 +106,7 @@ _ENGINE_ERRORS: dict[int, Callable[[Any, str, bytes], RayError]] = {
     14: lambda e, message, data: e.ObjectFreedError(data.hex(), None, message),
     15: lambda e, message, data: e.ReferenceCountingAssertionError(data.hex(), None, message),
     16: lambda e, message, _: e.OutOfDiskError(message),
+    17: lambda e, message, data: e.ObjectReconstructionFailedError(data.hex(), None, message),
 }
 
 

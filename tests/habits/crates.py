@@ -27,7 +27,7 @@ OURS = {
     "spill": "sys words",
     "events": "ids sys wire",
     "observe": "events ids session settings sys wire words",
-    "worker": "channel events ids owner session store sys wire words",
+    "worker": "channel events ids owner session settings store sys wire words",
     "python": "events ids observe session settings sys wire words worker",
     "dashboard": "observe session settings sys",
     "daemon": "channel control dashboard events ids net node persist session settings spill store"

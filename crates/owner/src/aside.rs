@@ -34,6 +34,7 @@ impl Owner {
             // As far as we know everything is there.
             self.tasks[key.0 as usize].place = Place::Aside(self.now + MOMENT_NS);
             self.aside.push(key);
+            self.alarm = true;
         }
         self.next_attempt(key, out);
         match (place, target) {
@@ -42,6 +43,11 @@ impl Owner {
             _ => {}
         }
         true
+    }
+
+    /// Whether [`Self::on_tick`] is to be called sooner than it said last, asked once.
+    pub fn take_alarm(&mut self) -> bool {
+        std::mem::take(&mut self.alarm)
     }
 
     /// The time of some may be over. Says when to look again, if at all.
@@ -87,7 +93,6 @@ impl Owner {
     /// If somebody else owns such a value, that one is asked again where it is.
     pub fn ask_again(&mut self, key: ObjectKey, out: &mut impl Outbox) {
         self.doubt(&[key], out);
-        self.want(key, out);
     }
 
     /// Forgets where values are that belong to others: they may know better by now.
@@ -103,6 +108,7 @@ impl Owner {
                 doubted.insert(*argument);
             }
         }
-        self.wait_again(&doubted, out);
+        self.wait_again(&doubted);
+        doubted.into_iter().for_each(|key| self.want(key, out));
     }
 }

@@ -364,6 +364,7 @@ impl Owner {
             self.send_value(peer, key, out);
         } else {
             self.objects[key.index()].rare().remote_waiters.push(peer);
+            self.want(key, out);
         }
     }
 

@@ -334,6 +334,7 @@ impl Owner {
         let Some(state) = self.shapes.get_mut(shape as usize) else {
             return out.return_lease(id);
         };
+        self.lineage.is_spread |= peer.node() != self.process.node();
         state.granted += 1;
         state.requested = state.requested.max(state.granted);
         if state.ready.is_empty() {

@@ -1,128 +1,317 @@
-//! Making objects again that were lost with their node.
+//! Making objects again whose values are gone: values and recipes are counted apart.
 //!
-//! What a task returned to the store of another node can be lost with that node. So
-//! its owner keeps how it was made, and its arguments, for as long as the object
-//! lives, if the task may be run again. (What is in the store of our own node is
-//! lost only when we are.)
+//! What a task returned to the store of another node can be lost with that node. So its owner
+//! keeps the *recipe*: the task, with the names of its arguments. Their values it does not keep: a
+//! value goes when nobody needs it, and what remains of its object is its name, for the recipes
+//! that take it, and its own recipe. Making an object again so goes down the chain as deep as it
+//! must. Each step is a run more of its task, and counts as a retry.
 //!
-//! - **L-1** How an object was made is kept while one of its task's returns needs it,
-//!   and not longer.
-//! - **L-2** When a node is gone, every object that was there has another way to its
-//!   value, or a failure.
+//! Values that were put have no recipe, nor has what an actor returned, nor a task that may not
+//! run again. Small values stay: they are a part of the recipes that take them. References to what
+//! others own stay, too: only they can make it again, and only while somebody holds it.
+//!
+//! - **L-1** A recipe is kept while an object that it makes is known, and not longer.
+//! - **L-2** When a node is gone, every object that was there has another way to its value, or a
+//!   failure.
+//! - **L-3** An object that nothing but recipes counts on has no value in the store.
+//! - **L-4** Recipes have at most so many bytes; the oldest go first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use oxiray_ids::{ObjectId, TaskId};
+use oxiray_ids::{ObjectId, PUT_INDEX, TaskId};
 use oxiray_wire::frame::FailureCode;
 use smallvec::SmallVec;
 
-use crate::object::{Content, Object, ObjectKey};
+use crate::object::{Content, Failure, Object, ObjectKey};
 use crate::owner::{Outbox, Owner};
 use crate::task::{Place, Target, TaskKey, TaskSpec};
 
+/// Ray's.
+const MAX_LINEAGE_BYTES: usize = 1 << 30;
+
+/// What a recipe takes beside its arguments, about.
+const RECIPE_BYTES: usize = 400;
+
+/// Why an object that was not lost has no value.
+pub(crate) const LET_GO: &str = "its value was let go as nothing needed it any more";
+
 /// How objects were made.
-pub(crate) struct Lineage {
-    pub(crate) spec: TaskSpec,
+struct Recipe {
+    spec: TaskSpec,
     /// Places of its returns; one that is gone may be another's now.
     returns: SmallVec<[ObjectKey; 1]>,
     /// Returns that need it.
     needed: u32,
+    bytes: usize,
+    age: u64,
+}
+
+/// All recipes.
+pub(crate) struct Lineage {
+    /// Tasks run at other nodes, so that something can be lost.
+    pub(crate) is_spread: bool,
+    recipes: BTreeMap<TaskId, Recipe>,
+    by_age: BTreeMap<u64, TaskId>,
+    ages: u64,
+    bytes: usize,
+    most_bytes: usize,
+}
+
+impl Default for Lineage {
+    fn default() -> Self {
+        Self {
+            is_spread: false,
+            recipes: BTreeMap::new(),
+            by_age: BTreeMap::new(),
+            ages: 0,
+            bytes: 0,
+            most_bytes: MAX_LINEAGE_BYTES,
+        }
+    }
+}
+
+impl Lineage {
+    fn insert(&mut self, mut recipe: Recipe) {
+        self.ages += 1;
+        recipe.age = self.ages;
+        self.bytes += recipe.bytes;
+        self.by_age.insert(recipe.age, recipe.spec.id);
+        self.recipes.insert(recipe.spec.id, recipe);
+    }
+
+    fn remove(&mut self, task: TaskId) -> Option<Recipe> {
+        let recipe = self.recipes.remove(&task)?;
+        self.bytes -= recipe.bytes;
+        self.by_age.remove(&recipe.age);
+        Some(recipe)
+    }
+
+    pub(crate) fn validate(&self, owner: &Owner) {
+        assert_eq!(self.by_age.len(), self.recipes.len(), "L-4");
+        assert_eq!(self.bytes, self.recipes.values().map(|recipe| recipe.bytes).sum(), "L-4");
+        assert!(self.bytes <= self.most_bytes, "L-4");
+        let mut taken: BTreeMap<ObjectKey, u32> = BTreeMap::new();
+        for recipe in self.recipes.values() {
+            let made = recipe.returns.iter().zip(1..).filter(|(key, index)| {
+                let object = owner.objects.get(key.index());
+                let object = object.filter(|object| object.id == recipe.spec.id.object(*index));
+                object.is_some_and(|object| object.rare.as_ref().is_some_and(|r| r.has_recipe))
+            });
+            assert_eq!(made.count(), recipe.needed as usize, "L-1");
+            let arguments = recipe.spec.refs.iter().chain(&recipe.spec.nested);
+            arguments.for_each(|key| *taken.entry(*key).or_default() += 1);
+        }
+        for (index, object) in &owner.objects {
+            let taken = taken.get(&ObjectKey(index as u32)).copied().unwrap_or(0);
+            let counted = object.rare.as_ref().map_or(0, |rare| rare.recipes);
+            assert!(object.owner.is_some() || counted == taken, "L-1");
+            let is_stored = matches!(object.content, Some(Content::Stored { .. }));
+            assert!(object.is_held() || !is_stored, "L-3");
+        }
+    }
+}
+
+/// Whether an object has lost its value, or was made to let it go.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Gone {
+    #[default]
+    No,
+    /// And nobody makes it again.
+    Yes,
+    /// It is about to be made again, or to fail.
+    Claimed,
+}
+
+/// Why an object has no recipe.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum NoRecipe {
+    #[default]
+    Never,
+    /// Its task has been run as often as it may be.
+    Tried,
+    /// The oldest recipes went.
+    Forgotten,
 }
 
 impl Owner {
-    /// A task has ended: keeps how its returns were made, if they may need it; gives
-    /// the task back if not.
-    pub(crate) fn keep_lineage(
+    /// How many recipes are kept.
+    #[cfg(test)]
+    pub(crate) fn recipes(&self) -> usize {
+        self.lineage.recipes.len()
+    }
+
+    /// How many bytes recipes may have.
+    pub fn set_max_lineage_bytes(&mut self, bytes: usize) {
+        self.lineage.most_bytes = bytes;
+    }
+
+    /// A task has ended: keeps how its returns were made, if they may need it. The references
+    /// of the task that are let go.
+    pub(crate) fn keep_recipe(
         &mut self,
         spec: TaskSpec,
         returns: &[ObjectKey],
-    ) -> Option<TaskSpec> {
-        let may_run_again = matches!(spec.target, Target::Function { .. }) && spec.retries != 0;
-        let mut needed = 0;
-        for (&key, index) in returns.iter().zip(1..) {
-            if may_run_again && self.is_elsewhere(key, spec.id.object(index)) {
-                self.objects[key.index()].rare().has_lineage = true;
-                needed += 1;
+    ) -> SmallVec<[ObjectKey; 4]> {
+        let needed = if self.lineage.is_spread { self.need_recipe(&spec, returns) } else { 0 };
+        if needed == 0 {
+            let TaskSpec { refs, nested, handle, .. } = spec;
+            return refs.into_iter().chain(nested).chain(handle).collect();
+        }
+        let mut bytes = RECIPE_BYTES + spec.args.len();
+        let mut let_go = SmallVec::new();
+        for key in spec.refs.iter().chain(&spec.nested) {
+            let object = &mut self.objects[key.index()];
+            if object.owner.is_none() {
+                object.rare().recipes += 1;
+                let_go.push(*key);
+            }
+            if let Some(Content::Inline(value)) = &object.content {
+                bytes += value.len();
             }
         }
-        if needed == 0 {
-            return Some(spec);
-        }
         let returns = SmallVec::from_slice(returns);
-        self.lineage.insert(spec.id, Lineage { spec, returns, needed });
-        None
+        self.lineage.insert(Recipe { spec, returns, needed, bytes, age: 0 });
+        let_go
     }
 
-    fn is_elsewhere(&self, key: ObjectKey, id: ObjectId) -> bool {
-        let object = self.objects.get(key.index()).filter(|object| object.id == id);
-        let here = self.process.node();
-        object.is_some_and(|object| {
-            matches!(object.content, Some(Content::Stored { origin, .. }) if origin.node != here)
-        })
-    }
-
-    /// An object is gone; what nothing needs any more to make it again (L-1).
-    pub(crate) fn release_lineage(&mut self, id: ObjectId) -> Option<TaskSpec> {
-        let task = id.task();
-        let lineage = self.lineage.get_mut(&task)?;
-        lineage.needed -= 1;
-        if lineage.needed > 0 {
-            return None;
+    /// Marks returns that are in a store as made by a recipe: how many.
+    fn need_recipe(&mut self, spec: &TaskSpec, returns: &[ObjectKey]) -> u32 {
+        if !matches!(spec.target, Target::Function { .. }) {
+            return 0;
         }
-        self.lineage.remove(&task).map(|lineage| lineage.spec)
+        let mut needed = 0;
+        for (key, index) in returns.iter().zip(1..) {
+            let object = self.objects.get_mut(key.index());
+            let Some(object) = object.filter(|object| object.id == spec.id.object(index)) else {
+                continue;
+            };
+            if matches!(object.content, Some(Content::Stored { .. })) {
+                let rare = object.rare();
+                rare.has_recipe = spec.retries != 0;
+                if spec.attempt > 0 {
+                    rare.no_recipe = NoRecipe::Tried;
+                }
+                needed += u32::from(spec.retries != 0);
+            }
+        }
+        needed
+    }
+
+    /// The oldest recipes go until the rest has room (L-4).
+    pub(crate) fn forget_old_recipes(&mut self, out: &mut impl Outbox) {
+        while self.lineage.bytes > self.lineage.most_bytes {
+            let Some(recipe) = self.lineage.by_age.values().next().copied() else {
+                return;
+            };
+            let Some(recipe) = self.lineage.remove(recipe) else { return };
+            for (key, index) in recipe.returns.iter().zip(1..) {
+                let object = self.objects.get_mut(key.index());
+                if let Some(object) = object.filter(|o| o.id == recipe.spec.id.object(index)) {
+                    let rare = object.rare();
+                    (rare.has_recipe, rare.no_recipe) = (false, NoRecipe::Forgotten);
+                }
+            }
+            let mut unused = SmallVec::new();
+            self.leave_recipe(&recipe.spec, &mut unused);
+            self.free_unused(unused, out);
+        }
+    }
+
+    /// An object is gone; with the last that needs it, its recipe is (L-1).
+    pub(crate) fn release_recipe(&mut self, id: ObjectId, unused: &mut SmallVec<[ObjectKey; 4]>) {
+        let Some(recipe) = self.lineage.recipes.get_mut(&id.task()) else {
+            return;
+        };
+        recipe.needed -= 1;
+        if recipe.needed == 0
+            && let Some(recipe) = self.lineage.remove(id.task())
+        {
+            self.leave_recipe(&recipe.spec, unused);
+        }
+    }
+
+    /// A recipe takes its arguments no more: which may be unused now.
+    fn leave_recipe(&mut self, spec: &TaskSpec, unused: &mut SmallVec<[ObjectKey; 4]>) {
+        for key in spec.refs.iter().chain(&spec.nested) {
+            let object = &mut self.objects[key.index()];
+            match object.owner {
+                None => object.rare().recipes -= 1,
+                Some(_) => object.refs -= 1,
+            }
+            unused.push(*key);
+        }
+    }
+
+    /// Lets go of the value of an object that only recipes take (L-3).
+    pub(crate) fn release_value(
+        &mut self,
+        key: ObjectKey,
+        unused: &mut SmallVec<[ObjectKey; 4]>,
+        out: &mut impl Outbox,
+    ) {
+        let object = &mut self.objects[key.index()];
+        let Some(Content::Stored { origin, .. }) = object.content else {
+            return;
+        };
+        object.content = None;
+        let rare = object.rare();
+        rare.gone = Gone::Yes;
+        let contained = std::mem::take(&mut rare.contained);
+        out.free_stored(origin);
+        for inner in contained {
+            self.objects[inner.index()].refs -= 1;
+            unused.push(inner);
+        }
     }
 
     /// A node is gone, and every object in its store (L-2). The ends of its processes were told
     /// before: what they had answered has been read.
     pub fn on_node_lost(&mut self, node: u32, reason: &str, out: &mut impl Outbox) {
         let text = format!("the node where it was has left the cluster: {reason}");
-        let lost = Content::failed(FailureCode::ObjectLost, text);
         let was_there = |object: &Object| matches!(object.content, Some(Content::Stored { origin, .. }) if origin.node == node);
-        let keys: Vec<ObjectKey> = self
+        let lost: Vec<ObjectKey> = self
             .objects
             .iter()
             .filter(|(_, object)| was_there(object))
             .map(|(index, _)| ObjectKey(index as u32))
             .collect();
-        let mut again: BTreeSet<TaskId> = BTreeSet::new();
         let mut pending: BTreeSet<ObjectKey> = BTreeSet::new();
-        for key in keys {
+        for key in &lost {
             let object = &mut self.objects[key.index()];
-            let has_lineage =
-                object.rare.as_mut().is_some_and(|rare| std::mem::take(&mut rare.has_lineage));
-            let owner_lives = object.owner.is_some_and(|owner| !self.dead.contains(&owner));
-            if has_lineage || owner_lives {
-                object.content = None;
-                object.wanted = false;
-                pending.insert(key);
-            } else {
-                object.content = Some(lost.clone());
+            if object.owner.is_some_and(|owner| self.dead.contains(&owner)) {
+                object.content = Some(Content::failed(FailureCode::ObjectLost, &*text));
                 self.failures += 1;
+                continue;
             }
-            if has_lineage {
-                again.insert(object.id.task());
+            object.content = None;
+            object.wanted = false;
+            if object.owner.is_none() {
+                object.rare().gone = Gone::Yes;
             }
+            pending.insert(*key);
         }
-        self.wait_again(&pending, out);
+        self.wait_again(&pending);
         self.end_all_waits_aside(out);
-        for task in again {
-            self.make_again(task, out);
-        }
-        for key in pending {
-            if self.objects.get(key.index()).is_some_and(|object| object.owner.is_some()) {
-                // Its owner makes it again, or says that it cannot.
-                let inner = self.objects[key.index()].rare.as_mut();
-                let inner = inner.map(|rare| std::mem::take(&mut rare.contained));
-                self.want(key, out);
-                for inner in inner.unwrap_or_default() {
-                    self.drop_ref(inner, out);
-                }
+        let (ours, theirs): (Vec<_>, Vec<_>) = pending.into_iter().partition(|key| {
+            self.objects.get(key.index()).is_some_and(|object| object.owner.is_none())
+        });
+        self.make_again(ours, &text, out);
+        for key in theirs {
+            if self.objects.get(key.index()).is_none_or(|object| object.content.is_some()) {
+                continue;
+            }
+            // Its owner makes it again, or says that it cannot.
+            let inner = self.objects[key.index()].rare.as_mut();
+            let inner = inner.map(|rare| std::mem::take(&mut rare.contained));
+            self.want(key, out);
+            for inner in inner.unwrap_or_default() {
+                self.drop_ref(inner, out);
             }
         }
     }
 
     /// Tasks that are not under way and take one of these wait for it.
-    pub(crate) fn wait_again(&mut self, pending: &BTreeSet<ObjectKey>, out: &mut impl Outbox) {
+    pub(crate) fn wait_again(&mut self, pending: &BTreeSet<ObjectKey>) {
         if pending.is_empty() {
             return;
         }
@@ -134,7 +323,7 @@ impl Owner {
             missing.extend(lost.map(|argument| (TaskKey(index as u32), *argument)));
         }
         for (key, argument) in missing {
-            self.wait_for(key, argument, out);
+            self.count_missing(key, argument);
         }
         let Self { shapes, tasks, .. } = self;
         for shape in shapes {
@@ -142,9 +331,55 @@ impl Owner {
         }
     }
 
-    /// Submits a task again whose returns were lost.
-    fn make_again(&mut self, id: TaskId, out: &mut impl Outbox) {
-        let Some(Lineage { mut spec, returns, .. }) = self.lineage.remove(&id) else {
+    /// Has objects of ours made again that have no value and that nobody makes, and whatever is
+    /// needed for that; not by recursion: chains are of any length. Those that cannot be made
+    /// again fail; `text` says why they have no value.
+    pub(crate) fn make_again(
+        &mut self,
+        keys: impl IntoIterator<Item = ObjectKey>,
+        text: &str,
+        out: &mut impl Outbox,
+    ) {
+        let mut left: Vec<(ObjectKey, &str)> = Vec::new();
+        keys.into_iter().for_each(|key| self.claim(key, text, &mut left));
+        while let Some((key, text)) = left.pop() {
+            let Some(object) = self.objects.get_mut(key.index()) else { continue };
+            let id = object.id;
+            // It may be made by now, for the sake of another return of its task.
+            if object.rare().gone != Gone::Claimed {
+                continue;
+            }
+            object.rare().gone = Gone::No;
+            match self.lineage.remove(id.task()) {
+                Some(recipe) => self.run_again(recipe, &mut left, out),
+                None => {
+                    let failure = self.unrecoverable(key, text);
+                    self.complete(key, failure, out);
+                }
+            }
+        }
+    }
+
+    /// Somebody sees to an object from now on.
+    fn claim<'a>(&mut self, key: ObjectKey, text: &'a str, left: &mut Vec<(ObjectKey, &'a str)>) {
+        if let Some(object) = self.objects.get_mut(key.index())
+            && let Some(rare) = &mut object.rare
+            && rare.gone == Gone::Yes
+        {
+            rare.gone = Gone::Claimed;
+            left.push((key, text));
+        }
+    }
+
+    /// Runs a task again whose returns are gone. Its arguments that are gone, too, are left.
+    fn run_again(
+        &mut self,
+        recipe: Recipe,
+        left: &mut Vec<(ObjectKey, &str)>,
+        out: &mut impl Outbox,
+    ) {
+        let Recipe { mut spec, returns, .. } = recipe;
+        let Target::Function { shape, .. } = spec.target else {
             return;
         };
         spec.retries -= i32::from(spec.retries > 0);
@@ -156,22 +391,49 @@ impl Owner {
                 match self.objects.get_mut(key.index()).filter(|object| object.id == id) {
                     Some(object) => {
                         object.refs += 1;
-                        object.rare().has_lineage = false;
+                        let rare = object.rare();
+                        (rare.has_recipe, rare.gone) = (false, Gone::No);
                         key
                     }
-                    // Nobody holds it: what it will be is freed at once.
+                    // Nobody knows it: what it will be is freed at once.
                     None => self.insert(Object::new(id, None)),
                 }
             })
             .collect();
-        let Target::Function { shape, .. } = spec.target else {
-            unreachable!("only functions are made again")
-        };
+        for key in spec.refs.iter().chain(&spec.nested) {
+            let object = &mut self.objects[key.index()];
+            if object.owner.is_none() {
+                object.refs += 1;
+                object.rare().recipes -= 1;
+            }
+        }
+        spec.refs.iter().for_each(|key| self.claim(*key, LET_GO, left));
         let key = self.insert_task(spec, returns);
         let is_ready = self.await_arguments(key, out);
         self.next_attempt(key, out);
         if is_ready {
             self.enqueue(key, shape, out);
         }
+    }
+
+    fn unrecoverable(&self, key: ObjectKey, text: &str) -> Content {
+        let object = &self.objects[key.index()];
+        let why = match object.rare.as_ref().map(|rare| rare.no_recipe) {
+            _ if object.id.index() == PUT_INDEX => {
+                "it was put, by put() or as a large argument, and only what tasks return is made \
+                 again"
+            }
+            Some(NoRecipe::Forgotten) => {
+                "how it was made has been forgotten, as that of much else takes more than \
+                 max_lineage_bytes (RAY_max_lineage_bytes)"
+            }
+            Some(NoRecipe::Tried) => {
+                "its task has been run again as often as its max_retries allows"
+            }
+            _ => "its task may not be run again (max_retries=0, or a call of an actor)",
+        };
+        let message = format!("{text}; it cannot be made again: {why}");
+        let id = object.id.0.to_vec();
+        Content::Failed(std::sync::Arc::new(Failure::new(FailureCode::Unrecoverable, message, id)))
     }
 }

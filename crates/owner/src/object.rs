@@ -4,7 +4,8 @@
 //! it: Python references, tasks that take it as an argument, objects that
 //! contain it, hand-overs to other processes. (Zero-copy views do not count:
 //! they hold the bytes, in the store, whatever becomes of the object.) Other processes that
-//! hold it are `borrowers`. It goes when both are gone (O-3).
+//! hold it are `borrowers`. Its value goes when both are gone (O-3), and what is left of it when
+//! no recipe takes it: see `lineage`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +13,7 @@ use oxiray_ids::{ObjectId, Origin, ProcessId};
 use oxiray_wire::frame::{Body, FailureCode, Frame, RefName, Value};
 use smallvec::SmallVec;
 
+use crate::lineage::{Gone, LET_GO, NoRecipe};
 use crate::owner::{Outbox, Owner};
 use crate::task::TaskKey;
 
@@ -141,7 +143,13 @@ pub(crate) struct Rare {
     /// Where it was created, if that is recorded.
     pub(crate) call_site: Option<Box<str>>,
     /// It is known how to make it again.
-    pub(crate) has_lineage: bool,
+    pub(crate) has_recipe: bool,
+    /// If not, why.
+    pub(crate) no_recipe: NoRecipe,
+    /// Recipes that take it as an argument.
+    pub(crate) recipes: u32,
+    /// Whether it has no value because that is gone, and is not being made again yet.
+    pub(crate) gone: Gone,
 }
 
 pub(crate) struct Object {
@@ -271,6 +279,8 @@ impl Owner {
         if let (Some(owner), None, false) = (object.owner, &object.content, object.wanted) {
             object.wanted = true;
             out.send(owner, &Frame::WantObject(object.id));
+        } else if object.rare.as_ref().is_some_and(|rare| rare.gone == Gone::Yes) {
+            self.make_again([key], LET_GO, out);
         }
     }
 
@@ -345,10 +355,23 @@ impl Owner {
 
     /// Frees an object that nothing in this process and no borrower counts on.
     pub(crate) fn free_if_unused(&mut self, key: ObjectKey, out: &mut impl Outbox) {
-        let mut unused = SmallVec::<[ObjectKey; 4]>::from_slice(&[key]);
+        self.free_unused(SmallVec::from_slice(&[key]), out);
+    }
+
+    /// Likewise, of several.
+    pub(crate) fn free_unused(
+        &mut self,
+        mut unused: SmallVec<[ObjectKey; 4]>,
+        out: &mut impl Outbox,
+    ) {
         while let Some(key) = unused.pop() {
             // It may have gone with something that contained it.
-            if self.objects.get(key.index()).is_none_or(Object::is_held) {
+            let Some(object) = self.objects.get(key.index()).filter(|object| !object.is_held())
+            else {
+                continue;
+            };
+            if object.rare.as_ref().is_some_and(|rare| rare.recipes > 0) {
+                self.release_value(key, &mut unused, out);
                 continue;
             }
             let object = self.objects.remove(key.index());
@@ -376,18 +399,12 @@ impl Owner {
             if object.id.index() == 0 {
                 self.on_handle_gone(object.id.task().actor(), object.owner.is_none(), out);
             }
-            let mut held: Vec<ObjectKey> = Vec::new();
             if let Some(rare) = object.rare {
-                held = rare.contained;
-                let spec = rare.has_lineage.then(|| self.release_lineage(object.id)).flatten();
-                if let Some(spec) = spec {
-                    held.extend(spec.refs.into_iter().chain(spec.nested));
+                if rare.has_recipe {
+                    self.release_recipe(object.id, &mut unused);
                 }
-            }
-            for inner in held {
-                let object = &mut self.objects[inner.index()];
-                object.refs -= 1;
-                if object.refs == 0 {
+                for inner in rare.contained {
+                    self.objects[inner.index()].refs -= 1;
                     unused.push(inner);
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, ProcessSet, TaskId};
+use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, ProcessSet};
 use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
 
@@ -65,8 +65,9 @@ pub struct Owner {
     pub(crate) attempts: u32,
     /// Tasks whose arguments could not be read where they are said to be.
     pub(crate) aside: Vec<TaskKey>,
-    /// How objects at other nodes were made.
-    pub(crate) lineage: HashMap<TaskId, Lineage, FixedState>,
+    pub(crate) alarm: bool,
+    /// How objects were made.
+    pub(crate) lineage: Lineage,
     pub(crate) functions: Vec<Duration>,
     pub(crate) shapes: Vec<Shape>,
     /// Some shape's is not 0.
@@ -107,7 +108,8 @@ impl Owner {
             tasks: Slab::new(),
             attempts: 0,
             aside: Vec::new(),
-            lineage: HashMap::default(),
+            alarm: false,
+            lineage: Lineage::default(),
             functions: Vec::new(),
             shapes: Vec::new(),
             has_priorities: false,
@@ -221,10 +223,12 @@ impl Owner {
             }
         }
         for (index, object) in &self.objects {
-            assert!(object.is_held(), "O-3: object {index} is held by nothing");
+            let taken = object.rare.as_ref().is_some_and(|rare| rare.recipes > 0);
+            assert!(object.is_held() || taken, "O-3: object {index} is held by nothing");
             if object.named {
                 assert_eq!(self.by_id.get(&object.id), Some(&ObjectKey(index as u32)));
             }
         }
+        self.lineage.validate(self);
     }
 }

@@ -47,7 +47,9 @@ impl Owner {
         let mut in_flight: HashMap<ObjectKey, u32> = HashMap::new();
         let passed_on = self.held_for_args.values().chain(self.handed_over.values());
         passed_on.flatten().for_each(|key| *in_flight.entry(*key).or_default() += 1);
-        let all = self.objects.iter().map(|(index, object)| {
+        // Of what only recipes take there is nothing but the name.
+        let held = self.objects.iter().filter(|(_, object)| object.is_held());
+        let all = held.map(|(index, object)| {
             let key = ObjectKey(index as u32);
             let of = |counts: &HashMap<ObjectKey, u32>| counts.get(&key).copied().unwrap_or(0);
             let (tasks, captured, in_flight) = (of(&tasks), of(&captured), of(&in_flight));

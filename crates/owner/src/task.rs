@@ -158,24 +158,31 @@ impl Owner {
     /// arguments that have no value now. There is no other way to [`Place::Ready`] (O-7).
     pub(crate) fn await_arguments(&mut self, key: TaskKey, out: &mut impl Outbox) -> bool {
         self.tasks[key.0 as usize].place = Place::Ready;
+        let mut missing: SmallVec<[ObjectKey; 4]> = SmallVec::new();
         for index in 0..self.tasks[key.0 as usize].spec.refs.len() {
             let argument = self.tasks[key.0 as usize].spec.refs[index];
             if self.content(argument).is_none() {
-                self.wait_for(key, argument, out);
+                self.count_missing(key, argument);
+                missing.push(argument);
             }
         }
-        self.tasks[key.0 as usize].place == Place::Ready
+        // All are counted first: to want one may have it made at once, or fail.
+        for argument in &missing {
+            if self.objects.get(argument.index()).is_some_and(|object| object.content.is_none()) {
+                self.want(*argument, out);
+            }
+        }
+        missing.is_empty()
     }
 
     /// One argument more is missing.
-    pub(crate) fn wait_for(&mut self, key: TaskKey, argument: ObjectKey, out: &mut impl Outbox) {
+    pub(crate) fn count_missing(&mut self, key: TaskKey, argument: ObjectKey) {
         let place = &mut self.tasks[key.0 as usize].place;
         *place = Place::Waiting(match *place {
             Place::Waiting(missing) => missing + 1,
             _ => 1,
         });
         self.objects[argument.index()].dependents.push(key);
-        self.want(argument, out);
     }
 
     /// One more argument of `key` has its content.
@@ -281,7 +288,7 @@ impl Owner {
         let task = self.tasks.get(key.0 as usize)?;
         let is_there = match (task.place, &task.spec.target) {
             (Place::Leased(lease), _) => self.leases[lease].peer == peer,
-            (Place::AtActor, Target::Method { actor }) => self.is_alive_at(*actor, peer),
+            (Place::AtActor, Target::Method { actor, .. }) => self.is_alive_at(*actor, peer),
             (Place::AtActor, _) => true,
             (Place::Waiting(_) | Place::Ready | Place::Aside(_), _) => false,
         };
@@ -449,13 +456,10 @@ impl Owner {
         for key in contained.into_iter().flatten() {
             self.drop_ref(key, out);
         }
-        let Some(spec) = self.keep_lineage(task.spec, &returns) else {
-            return;
-        };
-        let TaskSpec { refs, nested, handle, .. } = spec;
-        for key in refs.into_iter().chain(nested).chain(handle) {
+        for key in self.keep_recipe(task.spec, &returns) {
             self.drop_ref(key, out);
         }
+        self.forget_old_recipes(out);
     }
 
     /// Ends a task that never ran.

@@ -7,6 +7,7 @@
 //! - `work`: what workers do: begin, sleep, answer
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories
+//! - `making_again`: values that were let go, and lost
 //! - `borrowing`, `losing`, `scheduling`: histories that once went wrong
 //! - `hostile`: whatever others say, in any order
 //! - `unseen`: errors that nobody looks at
@@ -15,6 +16,7 @@ mod borrowing;
 mod end;
 mod hostile;
 mod losing;
+mod making_again;
 mod net;
 mod node;
 mod random;

@@ -66,6 +66,8 @@ settings! { USERS, User:
     SPILLING_CONFIG: Text = "RAY_object_spilling_config", "";
     /// Spilling is told in the driver's output.
     VERBOSE_SPILL_LOGS: Switch = "RAY_verbose_spill_logs", "1";
+    /// Bytes that may be kept of how objects were made, to make them again when their node is lost; the oldest go first.
+    MAX_LINEAGE_BYTES: Count = "RAY_max_lineage_bytes", "1073741824";
     /// Records the line that created each reference, for `oxiray memory`; it costs a look at the stack.
     RECORD_REF_CREATION_SITES: Switch = "RAY_record_ref_creation_sites", "0";
     /// Tensors of PyTorch are views of the store, and must not be written to.

@@ -39,9 +39,10 @@ impl Faults {
             FailureCode::ActorDied | FailureCode::ActorUnavailable | FailureCode::ActorCreation => {
                 broken || died || killed
             }
-            FailureCode::TaskError | FailureCode::OwnerDied | FailureCode::ObjectLost => {
-                broken || died || killed || self.exits > 0
-            }
+            FailureCode::TaskError
+            | FailureCode::OwnerDied
+            | FailureCode::ObjectLost
+            | FailureCode::Unrecoverable => broken || died || killed || self.exits > 0,
             _ => false,
         }
     }

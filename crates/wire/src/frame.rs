@@ -55,6 +55,8 @@ pub enum FailureCode {
     Unschedulable = 12,
     /// Neither the store nor the disk has room for it.
     OutOfDisk = 16,
+    /// Its value is gone, and cannot be made again.
+    Unrecoverable = 17,
 }
 
 impl FailureCode {
@@ -74,6 +76,7 @@ impl FailureCode {
             Self::ObjectFreed => "OBJECT_FREED",
             Self::Unschedulable => "TASK_UNSCHEDULABLE_ERROR",
             Self::OutOfDisk => "OUT_OF_DISK_ERROR",
+            Self::Unrecoverable => "OBJECT_UNRECONSTRUCTABLE",
         }
     }
 
@@ -95,6 +98,7 @@ impl FailureCode {
             StoreFull,
             System,
             ActorCreation,
+            Unrecoverable,
         ]
         .into_iter()
         .find(|known| *known as u8 == code)

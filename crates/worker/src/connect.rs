@@ -25,6 +25,7 @@ use prost::Message;
 use crate::control;
 use crate::executor::Executor;
 use crate::io::Io;
+use crate::logs::LogItem;
 use crate::pump;
 use crate::runtime::{Identity, Runtime};
 use crate::store::Store;
@@ -218,14 +219,19 @@ fn build(
         0 => events,
         log => events.continuing(log, registered.event_chunk),
     };
-    Ok(Runtime::new(
+    let runtime = Runtime::new(
         Io::new(socket, gateway, identity.process, bells, bell.clone(), store.clone(), events),
         bell,
         store,
         identity,
         job,
         Executor::new(has_job),
-    ))
+    );
+    match oxiray_settings::MAX_LINEAGE_BYTES.count() {
+        Ok(bytes) => runtime.lock().owner.set_max_lineage_bytes(bytes as usize),
+        Err(malformed) => runtime.logs.push(LogItem::Warning(malformed.to_string())),
+    }
+    Ok(runtime)
 }
 
 impl DriverSession {

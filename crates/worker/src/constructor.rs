@@ -75,7 +75,7 @@ impl Runtime {
         for value in &task.values {
             looks.push(match value.body {
                 Body::Stored { origin, len } => {
-                    let look = self.look_at(origin, len, || false);
+                    let look = self.look_at(origin, len, None, || false);
                     Some(look.map_err(|_| NotKept::Unreadable)?)
                 }
                 _ => None,

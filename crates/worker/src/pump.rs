@@ -4,7 +4,7 @@
 //! - *nap*: user threads are active and read for themselves, and none of them is an event loop. It wakes every
 //!   millisecond to ring bells that a burst left unrung, and to let time pass.
 //! - *deep*: a user thread waits and so reads everything. It sleeps until that
-//!   one leaves, or until the owner has something to do with time.
+//!   one leaves or sets an alarm, or until the owner has something to do with time.
 //! - *on the bell*: nobody reads, so it does.
 //!
 //! The common case, a loop of calls, costs it one look each millisecond and
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use oxiray_channel::Bell;
+use oxiray_owner::Owner;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{futex, process};
 
@@ -40,6 +41,14 @@ impl PumpBed {
     pub(crate) fn kick_if_deep(&self) {
         if self.0.compare_exchange(DEEP, AWAKE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
             futex::wake_all(&self.0);
+        }
+    }
+
+    /// Time may matter sooner than it knows: then it looks, wherever it is on its way to bed.
+    pub(crate) fn hear_alarm(&self, owner: &mut Owner, activity: &AtomicU32) {
+        if owner.take_alarm() {
+            activity.fetch_add(1, Ordering::SeqCst);
+            self.kick_if_deep();
         }
     }
 
@@ -80,8 +89,10 @@ pub(crate) fn run(runtime: &Arc<Runtime>) {
             std::thread::sleep(NAP);
         } else if runtime.waiters.load(Ordering::SeqCst) > 0 {
             bed.store(DEEP, Ordering::SeqCst);
-            // Look again: the reader may have left before it could see us go to bed.
-            if runtime.waiters.load(Ordering::SeqCst) > 0 {
+            // Look again: the reader may have left, or have set an alarm, before it could see us
+            // go to bed.
+            let is_quiet = runtime.activity.load(Ordering::SeqCst) == activity;
+            if is_quiet && runtime.waiters.load(Ordering::SeqCst) > 0 {
                 futex::wait(bed, DEEP, until_next);
             }
         } else {

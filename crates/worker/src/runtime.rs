@@ -127,8 +127,7 @@ pub struct Runtime {
     pub logs: Arc<Logs>,
     pub(crate) leaving: AtomicBool,
     pid: u32,
-    /// Why nothing can be done with it any more: see [`crate::breakdown`].
-    pub(crate) broken: OnceLock<String>,
+    pub(crate) broken: OnceLock<String>, // see `breakdown`
 }
 
 impl State {
@@ -530,6 +529,7 @@ impl Runtime {
         if state.drain(&self.bell) && self.waiters.load(Ordering::SeqCst) > own {
             self.bell.ring();
         }
+        self.pump.hear_alarm(&mut state.owner, &self.activity);
     }
 
     /// Looks once for what a caller waits for, without sleeping.

@@ -54,7 +54,7 @@ impl World {
             while self.net.node.grant(0) {}
             for process in self.processes.keys().copied().collect::<Vec<_>>() {
                 if self.processes.contains_key(&process) {
-                    self.answer(process, &Ending::done());
+                    self.answer(process, &Ending { stored: self.stores, ..Ending::done() });
                 }
                 if self.processes.contains_key(&process) {
                     self.begin_next(process);
@@ -101,6 +101,7 @@ impl World {
             let left: Vec<_> = owner.objects.iter().map(|(_, object)| object.id).collect();
             assert_eq!(owner.counts(), (0, 0), "O-3: left in process {number}: {left:?}");
             assert!(owner.by_id.is_empty());
+            assert_eq!(owner.recipes(), 0, "L-1");
             assert!(owner.held_for_args.is_empty() && owner.handed_over.is_empty(), "O-3");
             assert!(owner.settling_args.is_empty() && owner.settling_returns.is_empty(), "O-3");
             assert!(owner.actors.is_empty(), "actors that nobody refers to are forgotten");

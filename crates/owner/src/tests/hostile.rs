@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::object::{Content, Failure, ObjectKey};
 use crate::owner::{Outbox, Owner};
-use crate::task::{Target, TaskSpec};
+use crate::task::{CallOrder, Target, TaskSpec};
 use crate::{ActorEnd, Attempt, Change};
 
 const HERE: ProcessId = ProcessId(0);
@@ -34,7 +34,7 @@ impl Outbox for Ears {
         self.takes_back
     }
     fn send(&mut self, _: ProcessId, _: &Frame<'_>) {}
-    fn set_demand(&mut self, _: u32, _: u64) {}
+    fn set_demand(&mut self, _: u32, _: u64, _: &str) {}
     fn return_lease(&mut self, _: u64) {}
     fn near_shape(&mut self, _: u32, _: u32) {}
     fn take_stored(&mut self, _: Origin) {}
@@ -208,7 +208,11 @@ impl Victim {
             }
             Said::Node { what, number } => self.hears_of_node(what, number),
             Said::Actor { actor: number, peer, what } => {
-                let end = || ActorEnd { reason: "so".into(), creation_error: vec![what as u8] };
+                let end = || ActorEnd {
+                    reason: "so".into(),
+                    creation_error: vec![what as u8],
+                    ..ActorEnd::default()
+                };
                 let Self { owner, ears, .. } = self;
                 match what % 3 {
                     0 => owner.on_actor_alive(actor(number), process(peer), ears),
@@ -227,6 +231,7 @@ impl Victim {
     fn submit(&mut self, argument: usize, retries: i32, returns: u32, kind: u32) {
         self.counter += 1;
         let number = kind % 3;
+        let orders = [CallOrder::All, CallOrder::Lane, CallOrder::Free];
         let (home, target) = match kind {
             0..3 => {
                 let shape = kind % SHAPES;
@@ -237,13 +242,16 @@ impl Victim {
                 let id = ActorId::new(JOB, HERE, 100 + self.counter as u32);
                 (id, Target::Constructor { actor: id, class: FunctionId([2; 16]) })
             }
-            _ => (actor(number), Target::Method { actor: actor(number) }),
+            _ => (
+                actor(number),
+                Target::Method { actor: actor(number), lane: 0, order: orders[kind as usize % 3] },
+            ),
         };
         let mut handle = None;
         if let Target::Constructor { actor, .. } = target {
             let key = self.owner.new_actor(actor, returns == 0);
             self.refs.push(key);
-        } else if let Target::Method { actor } = target {
+        } else if let Target::Method { actor, .. } = target {
             self.owner.meet_actor(actor);
             let id = crate::actor::handle_object(actor);
             let name = RefName { id, owner: actor.creator() };
@@ -267,6 +275,7 @@ impl Victim {
             retries,
             attempt: 0,
             recorded: true,
+            parent: TaskId::NIL,
         };
         let keys = self.owner.submit(spec, &mut self.ears);
         for key in keys {

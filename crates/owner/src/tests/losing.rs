@@ -191,6 +191,6 @@ fn what_cannot_be_made_again_is_said_to_be_lost() {
     world.submit(DRIVER, &retried(&[0]));
     world.run_all();
     let Some(Content::Failed(failure)) = world.last() else { panic!("it is lost") };
-    assert_eq!(failure.code, FailureCode::ObjectLost);
+    assert_eq!(failure.code, FailureCode::Unrecoverable);
     world.end();
 }

@@ -18,7 +18,7 @@ fn a_failure_runs_down_a_long_chain() {
     world.with(DRIVER, |driver, out| {
         for _ in 0..100_000 {
             let last = driver.refs.len() - 1;
-            driver.chain(last, out);
+            driver.chain(last, 0, out);
         }
         while driver.refs.len() > 1 {
             let middle = driver.refs.swap_remove(0);

@@ -56,7 +56,7 @@ fn who_has_seen_an_error_has_seen_it_in_all_that_failed_by_it() {
     for seen in [0, 1] {
         let mut world = World::new(1);
         let worker = world.start(DRIVER, &Order { returns: 1, ..Order::default() });
-        world.with(DRIVER, |driver, out| driver.chain(0, out));
+        world.with(DRIVER, |driver, out| driver.chain(0, 0, out));
         raise(&mut world, worker);
         world.with(DRIVER, |driver, _| {
             let Some(Content::Failed(failure)) = driver.owner.content(driver.refs[seen]) else {
@@ -75,7 +75,7 @@ fn who_has_seen_an_error_has_seen_it_in_all_that_failed_by_it() {
 fn an_error_that_ran_down_a_chain_is_told_once_at_its_end() {
     let mut world = World::new(1);
     let worker = world.start(DRIVER, &Order { returns: 1, ..Order::default() });
-    world.with(DRIVER, |driver, out| (0..3).for_each(|place| driver.chain(place, out)));
+    world.with(DRIVER, |driver, out| (0..3).for_each(|place| driver.chain(place, 0, out)));
     raise(&mut world, worker);
     for left in (0..4).rev() {
         assert_eq!(told(&world), 0, "somebody may yet look at what is left");

@@ -84,11 +84,11 @@ impl Process {
 
     /// Submits a task that takes the reference at a place. Cheaper than
     /// [`World::submit`], which checks the world each time.
-    pub(super) fn chain(&mut self, place: usize, out: &mut Side<'_>) {
+    pub(super) fn chain(&mut self, place: usize, retries: i32, out: &mut Side<'_>) {
         let home = ActorId::home(JOB, ProcessId(out.from));
         let id = TaskId::new(home, ProcessId(out.from), self.next());
         let target = Target::Function { function: FunctionId([1; 16]), stats: 0, shape: 0 };
-        let order = Order { refs: vec![place], returns: 1, ..Order::default() };
+        let order = Order { refs: vec![place], returns: 1, retries, ..Order::default() };
         let spec = self.spec(&order, id, target);
         self.submitted(spec, false, out);
     }

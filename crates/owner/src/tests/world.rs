@@ -54,6 +54,8 @@ pub(super) struct World {
     pub(super) processes: BTreeMap<u64, Process>,
     pub(super) net: Net,
     pub(super) now: u64,
+    /// What tasks return is in the store, if nothing else is said.
+    pub(super) stores: bool,
     /// Which channels are slow: see [`World::is_slow`].
     pub(super) slow: u32,
     /// Of each node, how many processes it had so far. The first is the driver's.
@@ -104,7 +106,7 @@ impl World {
         number
     }
 
-    fn spawn_worker(&mut self, node: u32) {
+    pub(super) fn spawn_worker(&mut self, node: u32) {
         let worker = self.spawn(node);
         self.net.node.idle.push(worker);
     }
@@ -133,16 +135,16 @@ impl World {
         self.obey_node();
     }
 
-    /// What only the store of a node had, and what nothing makes again.
+    /// What only the store of a node had, or nobody had any more, and what nothing makes again.
     fn forget_stored_at(&mut self, node: u32) {
-        let there: Vec<ObjectId> =
-            self.net.stored.extract_if(.., |_, at| *at == node).map(|(id, _)| id).collect();
-        for id in there {
+        let stored: Vec<ObjectId> = self.net.stored.keys().copied().collect();
+        for id in stored {
             let (begun, most) = self.begun.get(&id.task()).copied().unwrap_or_default();
             if begun >= most {
                 self.taint(id);
             }
         }
+        self.net.stored.retain(|_, at| *at != node);
     }
 
     /// Lets a process do something, then checks everything.
@@ -244,8 +246,10 @@ impl World {
         let node = &mut self.net.node;
         node.bury(number, meant, self.processes.keys().copied());
         if process.actor.is_none() {
-            let node = self.living_node(number as usize);
-            self.spawn_worker(node);
+            // Who ended with its node is followed by one on the node that came for it.
+            let node = ProcessId(number).node();
+            let last = self.nodes.len() as u32 - 1;
+            self.spawn_worker(if self.net.lost.contains(&node) { last } else { node });
         }
         self.obey_node();
     }
@@ -316,7 +320,7 @@ impl World {
                     continue;
                 }
                 let lost = matches!(&object.content, Some(Content::Failed(failure))
-                    if failure.code == FailureCode::ObjectLost);
+                    if matches!(failure.code, FailureCode::ObjectLost | FailureCode::Unrecoverable));
                 assert!(
                     !lost || self.is_tainted(object.id),
                     "O-3: {} was freed while {number} was to get it",
