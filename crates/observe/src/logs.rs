@@ -237,7 +237,7 @@ mod tests {
     use std::time::Duration;
 
     use oxiray_wire::cluster::NodeInfo;
-    use oxiray_wire::control::{Listing, from_node, to_node};
+    use oxiray_wire::control::{ClusterView, from_node, to_node};
 
     use super::*;
     use crate::fake_node::{FakeNode, connected, session};
@@ -249,7 +249,8 @@ mod tests {
             to_node::Body::Query(query) => {
                 let nodes = vec![NodeInfo { number: 3, id: vec![0xab; 28], ..NodeInfo::default() }];
                 let request = query.request;
-                Some(from_node::Body::Listing(Listing { request, nodes, ..Listing::default() }))
+                let view = ClusterView { request, nodes, ..ClusterView::default() };
+                Some(from_node::Body::ClusterView(view))
             }
             to_node::Body::ReadFile(wanted) => {
                 assert_eq!((wanted.node, wanted.path.as_str()), (3, "logs/worker-1.out"));

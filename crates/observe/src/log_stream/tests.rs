@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oxiray_wire::cluster::NodeInfo;
-use oxiray_wire::control::{FilePart, Listing, from_node, to_node};
+use oxiray_wire::control::{ClusterView, FilePart, from_node, to_node};
 
 use super::*;
 use crate::fake_node::{FakeNode, connected, session};
@@ -99,7 +99,8 @@ fn looked_at(writer: &Arc<Mutex<Writer>>) -> (Session, FakeNode) {
         to_node::Body::Query(query) => {
             let nodes = vec![NodeInfo { number: 3, id: vec![0xab; 28], ..NodeInfo::default() }];
             let request = query.request;
-            Some(from_node::Body::Listing(Listing { request, nodes, ..Listing::default() }))
+            let view = ClusterView { request, nodes, ..ClusterView::default() };
+            Some(from_node::Body::ClusterView(view))
         }
         to_node::Body::ReadFile(wanted) => {
             let mut writer = writer.lock().unwrap();
