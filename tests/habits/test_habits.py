@@ -88,6 +88,7 @@ class TestCrates:
         assert said(crates.check(tmp_path)) == [
             "crates/owner/Cargo.toml:1: owner may not depend on sys: OURS in tests/habits",
             "crates/owner/Cargo.toml:1: owner does not need wire any more: take it out of OURS",
+            "crates/owner/Cargo.toml:1: owner does not need words any more: take it out of OURS",
             "crates/owner/Cargo.toml:1: owner is pure, and may not use tokio",
         ]
 
