@@ -30,8 +30,16 @@ test("states are grouped into stages", () => {
     RUNNING: 3,
     FINISHED: 4,
     FAILED: 5,
+    UNKNOWN: 6,
   };
-  expect(progressOf(states)).toEqual({ pending: 3, running: 3, done: 4, failed: 5, total: 15 });
+  expect(progressOf(states)).toEqual({
+    pending: 3,
+    running: 3,
+    done: 4,
+    failed: 5,
+    unknown: 6,
+    total: 21,
+  });
 });
 
 test("where a task's time went, as finely as it is known", () => {
