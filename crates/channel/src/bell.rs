@@ -25,13 +25,13 @@ use oxiray_sys::memory::Mapping;
 use crate::layout::{BELL_BITS, BELL_BYTES, BELLS_BYTES, MAX_PROCESSES};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, futex};
 
-const WORDS: usize = BELL_BITS / 64;
+pub(crate) const WORDS: usize = BELL_BITS / 64;
 
 /// The memory of one bell: a mapping, or plain memory in tests.
 pub(crate) trait BellMemory {
     fn word(&self) -> &AtomicU32;
     fn sleepers(&self) -> &AtomicU32;
-    fn pending(&self, index: usize) -> &AtomicU64;
+    fn pending(&self) -> &[AtomicU64; WORDS];
 }
 
 /// Every bell of the node, as this process maps them.
@@ -42,6 +42,11 @@ impl Bells {
     /// Maps the memory file of a node's bells.
     pub fn map(file: impl std::os::fd::AsFd) -> std::io::Result<Self> {
         Ok(Self(Arc::new(Mapping::new(file, BELLS_BYTES)?)))
+    }
+
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn memory(&self) -> &Mapping {
+        &self.0
     }
 
     /// The bell at `place`, which another process may have said.
@@ -72,8 +77,9 @@ impl BellMemory for Bell {
         self.memory.atomic_u32(self.offset + 4)
     }
 
-    fn pending(&self, index: usize) -> &AtomicU64 {
-        self.memory.atomic_u64(self.offset + 64 + 8 * index)
+    #[inline]
+    fn pending(&self) -> &[AtomicU64; WORDS] {
+        self.memory.atomic_u64s(self.offset + 64)
     }
 }
 
@@ -83,7 +89,7 @@ impl Bell {
     pub fn reset(&self) {
         self.sleepers().store(0, Ordering::SeqCst);
         self.set_processor(None);
-        (0..WORDS).for_each(|index| self.pending(index).store(0, Ordering::SeqCst));
+        self.pending().iter().for_each(|word| word.store(0, Ordering::SeqCst));
     }
 
     /// Says on which processor this process is, for those who had best be near.
@@ -133,6 +139,7 @@ impl Bell {
     }
 
     /// See [`take`].
+    #[inline]
     pub fn take(&self, visit: impl FnMut(u32)) {
         take(self, visit);
     }
@@ -162,7 +169,7 @@ impl Bell {
 /// Says that the channel with `bit` has news. Frames are published before this.
 pub(crate) fn mark(bell: &impl BellMemory, bit: u32) {
     let bit = bit as usize % BELL_BITS;
-    let word = bell.pending(bit / 64);
+    let word = &bell.pending()[bit / 64];
     let mask = 1 << (bit % 64);
     // The fence puts the tail's publication before the look at the bit: if it
     // is still set, whoever clears it drains after that and sees the frame (B-2).
@@ -183,9 +190,9 @@ pub(crate) fn wake(bell: &impl BellMemory) -> bool {
 }
 
 /// Clears the set bits and names them.
+#[inline]
 pub(crate) fn take(bell: &impl BellMemory, mut visit: impl FnMut(u32)) {
-    for index in 0..WORDS {
-        let word = bell.pending(index);
+    for (index, word) in bell.pending().iter().enumerate() {
         if word.load(Ordering::Relaxed) == 0 {
             continue;
         }
@@ -204,7 +211,7 @@ fn has_sleepers(bell: &impl BellMemory) -> bool {
 }
 
 pub(crate) fn has_news(bell: &impl BellMemory) -> bool {
-    (0..WORDS).any(|index| bell.pending(index).load(Ordering::SeqCst) != 0)
+    bell.pending().iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
 pub(crate) fn sleep(bell: &impl BellMemory, ticket: u32, timeout: Option<Duration>) -> Woken {

@@ -12,9 +12,8 @@ use std::sync::Arc;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, MaxSteps, Runner, thread};
 
-use crate::bell::{self, BellMemory};
+use crate::bell::{self, BellMemory, WORDS};
 use crate::claim;
-use crate::layout::BELL_BITS;
 use crate::ring::tests::Bed;
 use crate::ring::{Consumer, Full, Producer};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -38,7 +37,7 @@ fn explore(test: impl Fn() + Send + Sync + Clone + 'static) {
 struct TestBell {
     word: AtomicU32,
     sleepers: AtomicU32,
-    pending: Vec<AtomicU64>,
+    pending: [AtomicU64; WORDS],
 }
 
 impl TestBell {
@@ -46,7 +45,7 @@ impl TestBell {
         Arc::new(Self {
             word: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
-            pending: (0..BELL_BITS / 64).map(|_| AtomicU64::new(0)).collect(),
+            pending: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
 
@@ -69,8 +68,8 @@ impl BellMemory for TestBell {
         &self.sleepers
     }
 
-    fn pending(&self, index: usize) -> &AtomicU64 {
-        &self.pending[index]
+    fn pending(&self) -> &[AtomicU64; WORDS] {
+        &self.pending
     }
 }
 

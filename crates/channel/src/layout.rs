@@ -3,6 +3,7 @@
 //! ```text
 //! bells    MAX_PROCESSES x BELL_BYTES
 //!          each: word u32 | sleepers u32 | processor u32 | .. | 64: pending, BELL_BITS bits
+//!          then, a cache line: when the node's lease ends u64
 //! channel  ring 0 header | ring 1 header | claims 0 | claims 1 | data 0 | data 1
 //!          header: 0 tail | 64 head | 128 starved   (a cache line each)
 //! ```
@@ -16,8 +17,11 @@ pub const BELL_BITS: usize = 1024;
 /// Bytes of one bell.
 pub const BELL_BYTES: usize = 64 + BELL_BITS / 8;
 
+/// Where it is said when the node's lease ends.
+pub(crate) const LEASE: usize = MAX_PROCESSES * BELL_BYTES;
+
 /// Bytes of the memory file that holds all bells of a node.
-pub const BELLS_BYTES: usize = MAX_PROCESSES * BELL_BYTES;
+pub const BELLS_BYTES: usize = LEASE + 64;
 
 /// Bytes of one ring's data; a power of two.
 pub const RING_BYTES: usize = 256 * 1024;

@@ -1,6 +1,6 @@
 //! `oxiray`: the command that people use.
 //!
-//! - [`commands`]: `oxiray start`, `stop`, `token`, `dashboard` and `microbenchmark`
+//! - [`commands`]: `oxiray start`, `stop`, `token`, `dashboard`, `doctor` and others
 //! - [`state`]: `oxiray list`, `get`, `summary`, `logs`, `stack`, `timeline`
 //! - [`status`], [`memory`], [`why`]: `oxiray status`, `oxiray memory`, `oxiray why`
 //! - [`print`], `table`, `exit`: how commands print and end

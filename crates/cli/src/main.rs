@@ -3,8 +3,10 @@
 // As in the library.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-use clap::{Parser, Subcommand};
-use oxiray_cli::commands::{dashboard, microbenchmark, start, stop, token};
+use clap::{CommandFactory, Parser, Subcommand};
+use oxiray_cli::commands::{
+    completion, dashboard, drain, kill_random_node, python_module, start, stop, token,
+};
 use oxiray_cli::state::{get, list, logs, stack, summary, timeline};
 use oxiray_cli::{memory, print, status, why};
 
@@ -22,11 +24,13 @@ enum Command {
     Start(Box<start::Options>),
     /// Stop what was started on this machine.
     Stop(stop::Options),
+    /// Let a node leave: no new work goes there, and what it has goes elsewhere first.
+    Drain(drain::Options),
     /// Show the clusters and sessions that run: resources, actors, and what waits and why.
     Status(status::Options),
     /// Show what holds memory: every object, its size, where it is and which references hold it.
     Memory(memory::Options),
-    /// List tasks, actors, objects, nodes, workers or jobs.
+    /// List tasks, actors, objects, nodes, workers, jobs or placement groups.
     List(list::Options),
     /// Show everything about one of them.
     Get(get::Options),
@@ -44,8 +48,18 @@ enum Command {
     Dashboard(dashboard::Options),
     /// Show the token by which other machines join the cluster of this one, or change it.
     Token(token::Options),
+    /// Hand in jobs: commands that run on the cluster; follow, stop and list them.
+    Job(python_module::Options),
     /// Measure how fast tasks, actor calls and objects are on this machine.
-    Microbenchmark(microbenchmark::Options),
+    Microbenchmark(python_module::Options),
+    /// Look at this machine and installation, and say what to do.
+    Doctor(python_module::Options),
+    /// Kill a node of this machine that is not the head, to see what a program makes of it.
+    KillRandomNode(kill_random_node::Options),
+    /// Print what a shell needs to complete these commands and their options.
+    Completion(completion::Options),
+    /// Print the manual page: `oxiray man | man -l -`.
+    Man(completion::PageOptions),
 }
 
 fn main() -> std::process::ExitCode {
@@ -56,6 +70,7 @@ fn main() -> std::process::ExitCode {
     match arguments.command {
         Command::Start(options) => start::run(&options),
         Command::Stop(options) => stop::run(&options),
+        Command::Drain(options) => drain::run(&options),
         Command::Status(options) => status::run(&options),
         Command::Memory(options) => memory::run(&options),
         Command::List(options) => list::run(&options),
@@ -67,6 +82,13 @@ fn main() -> std::process::ExitCode {
         Command::Why(options) => why::run(&options),
         Command::Dashboard(options) => dashboard::run(&options),
         Command::Token(options) => token::run(&options),
-        Command::Microbenchmark(options) => microbenchmark::run(&options),
+        Command::Job(options) => python_module::run(python_module::JOB, &options),
+        Command::Microbenchmark(options) => {
+            python_module::run(python_module::MICROBENCHMARK, &options)
+        }
+        Command::Doctor(options) => python_module::run(python_module::DOCTOR, &options),
+        Command::KillRandomNode(options) => kill_random_node::run(&options),
+        Command::Completion(options) => completion::run(Arguments::command(), &options),
+        Command::Man(options) => completion::print_page(Arguments::command(), &options),
     }
 }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use oxiray_ids::ProcessId;
 use oxiray_observe::find::{folder, nothing_runs};
-use oxiray_observe::{Held, Resource, Session};
+use oxiray_observe::templates::templates_of;
+use oxiray_observe::{Activity, Held, Resource, Session, WorkerRow};
 use oxiray_wire::control::{ClusterView, HeldObject};
 
 use crate::exit::{Result, end};
@@ -57,7 +58,8 @@ fn show_all(options: &Options) -> Result<()> {
     };
     for mut session in found {
         if let Ok((view, rows, silent)) = ask(&mut session) {
-            text.push_str(&show(session.dir(), &view, rows, silent, options));
+            let processes = session.workers().map(|(rows, _)| rows).unwrap_or_default();
+            text.push_str(&show(session.dir(), &view, rows, &processes, silent, options));
         }
     }
     if text.is_empty() {
@@ -77,6 +79,7 @@ fn show(
     path: &Path,
     view: &ClusterView,
     mut rows: Vec<Held>,
+    processes: &[WorkerRow],
     silent: bool,
     options: &Options,
 ) -> String {
@@ -97,7 +100,20 @@ fn show(
             show_bytes(view.restored),
         ));
     }
+    let templates = templates_of(view.pid);
+    if templates.processes > 0 {
+        text.push_str(&format!(
+            "\n  templates     {} in {} that workers are forked from",
+            show_bytes(templates.bytes),
+            if templates.processes == 1 {
+                "one process".to_owned()
+            } else {
+                format!("{} processes", templates.processes)
+            },
+        ));
+    }
     text.push_str(&totals(&rows));
+    text.push_str(&own_memory(processes));
     if silent {
         text.push_str("\n  (not every process has answered in time)");
     }
@@ -129,12 +145,30 @@ fn show(
 fn totals(rows: &[Held]) -> String {
     let owned = || rows.iter().filter(|row| row.object.owner == 0 && !row.object.id.is_empty());
     let line = |place: &&str| {
-        let there = || owned().filter(|row| row.place() == *place);
+        let there = || owned().filter(|row| row.place().word() == *place);
         let bytes = show_bytes(there().map(|row| row.object.size).sum());
         let count = there().count() as u64;
         (count > 0).then(|| format!("\n  {place:<12}  {}, {bytes}", plural(count, "object")))
     };
     Resource::Objects.states().iter().filter_map(line).collect()
+}
+
+/// What processes have of their own, beside the store: a driver's queued tasks, above all.
+fn own_memory(processes: &[WorkerRow]) -> String {
+    let alive = || processes.iter().filter(|row| row.is_alive);
+    let (drivers, workers): (Vec<_>, Vec<_>) =
+        alive().partition(|row| row.activity == Activity::Driver);
+    let mut text = String::new();
+    for driver in drivers {
+        let bytes = show_bytes(driver.rss.unwrap_or(0));
+        text.push_str(&format!("\n  driver        {bytes} of its own (pid {})", driver.pid));
+    }
+    if !workers.is_empty() {
+        let bytes = show_bytes(workers.iter().filter_map(|row| row.rss).sum());
+        let count = plural(workers.len() as u64, "worker");
+        text.push_str(&format!("\n  {:<12}  {bytes} of their own ({count})", "workers"));
+    }
+    text
 }
 
 fn table(rows: &[Held]) -> String {
@@ -155,7 +189,7 @@ fn table(rows: &[Held]) -> String {
             (if row.is_driver { "driver" } else { "worker" }).to_owned(),
             name(&row.object),
             row.size().map_or_else(|| "-".into(), show_bytes),
-            row.place().to_owned(),
+            row.place().word().to_owned(),
             owner(row),
             holders(&row.object),
             row.object.call_site.clone(),

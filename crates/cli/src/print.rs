@@ -34,6 +34,12 @@ pub(crate) fn terminal_width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
+/// Whether a person reads who wants colours.
+pub(crate) fn has_colours() -> bool {
+    let wanted = oxiray_settings::NO_COLOR.text().is_none_or(|text| text.is_empty());
+    wanted && terminal_width().is_some()
+}
+
 /// Prints what a wrong or a curious command line is answered with, and how to end then.
 pub fn answer(usage: &clap::Error) -> ExitCode {
     let printed = usage.print().and_then(|()| io::stdout().flush());

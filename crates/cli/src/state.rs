@@ -1,7 +1,7 @@
 //! The commands that show what there is: `oxiray list`, `get`, `summary`, `logs`, `stack`,
 //! `timeline`.
 //!
-//! - [`list`], [`get`], [`summary`]: rows of tasks, actors, objects, nodes, workers, jobs
+//! - [`list`], [`get`], [`summary`]: rows of tasks, actors, objects, nodes, workers, jobs, placement groups
 //! - [`logs`]: log files of every node
 //! - [`stack`]: what workers do right now
 //! - [`timeline`]: what ran when

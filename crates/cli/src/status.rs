@@ -37,9 +37,11 @@ fn show_all(options: &Options) -> Result<()> {
     let mut text = String::new();
     let mut trouble = None;
     for started in clusters.unwrap_or_default() {
-        match Tool::connect(&started).and_then(|mut tool| tool.see()) {
-            Ok(state) => {
-                text.push_str(&show_cluster(&started.address, &state));
+        let seen = Tool::connect(&started)
+            .and_then(|mut tool| tool.see().map(|state| (tool.address().to_owned(), state)));
+        match seen {
+            Ok((address, state)) => {
+                text.push_str(&show_cluster(&address, &state));
                 let session = Directory::at(&started.session_dir).ok();
                 if let Some(url) = session.and_then(|session| session.dashboard_url()) {
                     text.push_str(&format!("Dashboard {url}\n"));
@@ -79,6 +81,7 @@ fn show_all(options: &Options) -> Result<()> {
 fn whole_view(session: &mut Session) -> oxiray_observe::Result<ClusterView> {
     let mut view = session.view()?;
     view.waiting.extend(session.actors_without_node()?);
+    view.waiting.extend(session.groups_without_room()?);
     Ok(view)
 }
 
@@ -94,7 +97,8 @@ fn remedy(folder: Option<&Folder>, started: &Started) -> &'static str {
 fn show_cluster(address: &str, state: &State) -> String {
     let (members, left): (Vec<&NodeInfo>, Vec<&NodeInfo>) =
         state.nodes.iter().partition(|node| node.left.is_empty());
-    let jobs: Vec<&Job> = state.jobs.iter().filter(|job| job.ended_ms == 0).collect();
+    let runs = |job: &&Job| job.ended_ms == 0 && job.namespace != oxiray_observe::CLERKS;
+    let jobs: Vec<&Job> = state.jobs.iter().filter(runs).collect();
     let in_phase = |phase: ActorPhase| {
         state.actors.iter().filter(|actor| actor.phase == i32::from(phase)).count()
     };
@@ -112,6 +116,9 @@ fn show_cluster(address: &str, state: &State) -> String {
     text.push_str(&format!("  jobs    {}\n", jobs.len()));
     text.push_str(&format!("  actors  {actors}\n"));
     text.push_str(&format!("  state   in {}\n", state.store));
+    if state.heads.len() > 1 {
+        text.push_str(&format!("  standby {}\n", state.heads[1..].join(", ")));
+    }
     if !state.store_trouble.is_empty() {
         text.push_str(&format!("  TROUBLE with the state: {}\n", state.store_trouble));
     }
@@ -165,7 +172,11 @@ fn show_node(node: &NodeInfo) -> String {
         node.host,
         node.pid
     );
-    let mut rows = in_use_rows(&node.total, &node.available);
+    let mut rows = Vec::new();
+    if node.is_draining() {
+        rows.push(("DRAINING".into(), format!("{}; it takes no new work", node.draining)));
+    }
+    rows.extend(in_use_rows(&node.total, &node.available));
     rows.push((
         "object store".into(),
         format!("{} of {} in use", show_bytes(node.store_used), show_bytes(node.store_size)),

@@ -2,7 +2,8 @@
 //! first lines need, and a later line that needs more is longer than the others.
 //!
 //! On a terminal that is too narrow, ids are shortened to what tells them apart, as git does, then
-//! texts are cut, and then the last columns are left out. Figures are never cut.
+//! texts are cut, and then the last columns are left out. Figures are never cut. There the titles
+//! are bold, and states have colours: green is well, red is not, yellow waits or was stopped.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -14,6 +15,8 @@ const SHORTEST_ID: usize = 8;
 /// What is left of a text that is cut, at least.
 const SHORTEST_TEXT: usize = 8;
 const BETWEEN: &str = "  ";
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
 
 /// What a column has, which is how it may be made narrower.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,11 +37,25 @@ pub(crate) struct Table {
     first: Vec<Vec<String>>,
     /// Of the columns that are shown, once it is known.
     widths: Option<Vec<usize>>,
+    has_colours: bool,
 }
 
 impl Table {
     pub(crate) fn new(columns: Vec<(String, Kind)>, widest: usize, room: Option<usize>) -> Self {
-        Self { columns, indent: "", widest, room, first: Vec::new(), widths: None }
+        Self {
+            columns,
+            indent: "",
+            widest,
+            room,
+            first: Vec::new(),
+            widths: None,
+            has_colours: false,
+        }
+    }
+
+    pub(crate) fn coloured(mut self, has_colours: bool) -> Self {
+        self.has_colours = has_colours;
+        self
     }
 
     pub(crate) fn indented(mut self, indent: &'static str) -> Self {
@@ -77,7 +94,7 @@ impl Table {
     fn begin(&mut self, out: &mut impl Write) -> io::Result<()> {
         let widths = self.widths();
         let titles: Vec<String> = self.columns.iter().map(|(title, _)| title.clone()).collect();
-        self.write(&titles, &widths, out)?;
+        self.write_as(&titles, &widths, |_| BOLD, out)?;
         for line in std::mem::take(&mut self.first) {
             self.write(&line, &widths, out)?;
         }
@@ -86,6 +103,16 @@ impl Table {
     }
 
     fn write(&self, cells: &[String], widths: &[usize], out: &mut impl Write) -> io::Result<()> {
+        self.write_as(cells, widths, colour, out)
+    }
+
+    fn write_as(
+        &self,
+        cells: &[String],
+        widths: &[usize],
+        colour: impl Fn(&str) -> &'static str,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let mut line = String::from(self.indent);
         for ((cell, &width), (_, kind)) in cells.iter().zip(widths).zip(&self.columns) {
             if line.len() > self.indent.len() {
@@ -94,7 +121,10 @@ impl Table {
             // What is longer than the first ones is cut only where there is no room.
             let most = if self.room.is_some() { width } else { self.widest };
             let cell = cut(cell, most, *kind);
-            line.push_str(&format!("{cell:width$}"));
+            let paint = if self.has_colours { colour(&cell) } else { "" };
+            let end = if paint.is_empty() { "" } else { PLAIN };
+            let gap = width.saturating_sub(cell.chars().count());
+            line.push_str(&format!("{paint}{cell}{end}{:gap$}", ""));
         }
         writeln!(out, "{}", line.trim_end())
     }
@@ -130,6 +160,17 @@ impl Table {
             }
         }
         widths
+    }
+}
+
+/// What a cell is shown in: of a state, how things stand.
+fn colour(cell: &str) -> &'static str {
+    match cell {
+        "FINISHED" | "RUNNING" | "ALIVE" | "SUCCEEDED" | "CREATED" => "\x1b[32m",
+        "FAILED" | "DEAD" | "INFEASIBLE" => "\x1b[31m",
+        "CANCELLED" | "RESTARTING" | "STOPPED" | "REMOVED" => "\x1b[33m",
+        _ if cell.starts_with("PENDING") => "\x1b[33m",
+        _ => "",
     }
 }
 
@@ -200,6 +241,16 @@ mod tests {
         let (text, _) = table(Some(30)).text(lines());
         assert!(text.contains("0123456789  a_name_of…  123456"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
+    }
+
+    #[test]
+    fn colours_change_no_width() {
+        let lines = || vec![line("abab", "FAILED"), line("cdcd", "a_longer_name")];
+        let (plain, _) = table(Some(60)).text(lines());
+        let (painted, _) = table(Some(60)).coloured(true).text(lines());
+        assert!(painted.contains("\x1b[31mFAILED\x1b[0m"), "{painted}");
+        let bare = ["\x1b[1m", "\x1b[31m", "\x1b[0m"].iter();
+        assert_eq!(bare.fold(painted, |text, code| text.replace(code, "")), plain);
     }
 
     #[test]

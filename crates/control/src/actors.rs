@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{ActorInfo, ActorNews, Introduce, OfProcess, from_control};
 use oxiray_wire::control::{ActorPhase, CreateActor, ToNode, from_node, to_node};
+use oxiray_wire::frame::FailureCode;
 use prost::Message;
 
 use crate::control::Control;
@@ -45,16 +46,16 @@ impl Control {
             let bytes = id.0;
             return self.on_watch_actor(creator, &bytes, about, out);
         }
-        if !self.is_alive(creator) {
-            return;
-        }
-        let watchers = self.expected.remove(&(id.creator(), id)).unwrap_or_default();
         let record = ActorRecord {
             create: Some(create),
             creator: creator.0,
             about_creator: about,
             ..ActorRecord::default()
         };
+        if !self.can_be_made(&record) {
+            return;
+        }
+        let watchers = self.expected.remove(&(id.creator(), id)).unwrap_or_default();
         self.actors.insert(id, Actor { record, watchers, ..Actor::default() });
         self.waiting.insert(id);
         self.place(id, true, out);
@@ -65,7 +66,10 @@ impl Control {
         let record = self.actors[&id].record.clone();
         match self.find_node(&record) {
             Placement::At(number) => self.settle(id, number, out),
-            Placement::Nowhere(reason) => self.bury(id, &reason, Vec::new(), out),
+            Placement::Nowhere(reason) => {
+                self.bury_as(id, FailureCode::ActorUnschedulable, reason, out);
+            }
+            Placement::GroupRemoved => self.bury_with_group(id, out),
             Placement::NotYet(why) => {
                 let actor = self.actors.get_mut(&id).expect("waits");
                 let begins = std::mem::replace(&mut actor.waits_because, why).is_empty();
@@ -106,11 +110,17 @@ impl Control {
     /// Has an actor made at its node. Twice is once: the node knows it then.
     pub(crate) fn send_create(&self, id: ActorId, out: &mut impl Outbox) {
         let record = &self.actors[&id].record;
-        let create = to_node::Body::CreateActor(record.create.clone().unwrap_or_default());
+        let mut create = record.create.clone().unwrap_or_default();
+        if create.max_restarts > 0 {
+            // Its node counts all of its restarts.
+            create.max_restarts = create.max_restarts.saturating_add_unsigned(record.uncounted);
+        }
+        let create = to_node::Body::CreateActor(create);
         let message = OfProcess {
             process: record.creator,
             message: Some(ToNode::from(create)),
             restarts: record.restarts,
+            stay: record.stay,
             about: record.about_creator.clone(),
             gone: !self.is_alive(record.creator()),
         };
@@ -142,7 +152,7 @@ impl Control {
             return self.send(number, from_control::Body::ActorBuried(news.actor), out);
         }
         let record = &mut actor.record;
-        if news.restarts < record.restarts {
+        if news.incarnation() < record.incarnation() {
             return; // Of a life that is over.
         }
         let before = record.clone();
@@ -154,8 +164,13 @@ impl Control {
         if phase == ActorPhase::Restarting {
             record.reason = news.reason;
         }
+        let is_made = phase == ActorPhase::Alive && record.restarts_left() == Some(0);
         if *record != before {
             self.write(id, out);
+        }
+        if is_made {
+            // It is never made again: nobody asks for its class and arguments.
+            self.forget_kept(id, out);
         }
     }
 
@@ -168,8 +183,24 @@ impl Control {
         creation_error: Vec<u8>,
         out: &mut impl Outbox,
     ) {
+        let reason = reason.to_owned();
+        self.bury_record(id, DeadRecord { reason, creation_error, ..Default::default() }, out);
+    }
+
+    /// As [`Self::bury`]; its calls fail with this.
+    pub(crate) fn bury_as(
+        &mut self,
+        id: ActorId,
+        failure: FailureCode,
+        reason: String,
+        out: &mut impl Outbox,
+    ) {
+        let failure = failure as u32;
+        self.bury_record(id, DeadRecord { reason, failure, ..Default::default() }, out);
+    }
+
+    fn bury_record(&mut self, id: ActorId, mut dead: DeadRecord, out: &mut impl Outbox) {
         let mut told = self.expected.remove(&(id.creator(), id)).unwrap_or_default();
-        let mut dead = DeadRecord { reason: reason.into(), creation_error, ..Default::default() };
         self.release_name(id, out);
         let info = self.actors.get(&id).map(|actor| self.show(id, actor));
         // What the record has anyhow need not be there twice.
@@ -181,9 +212,10 @@ impl Control {
         });
         match self.actors.remove(&id) {
             Some(Actor { record, watchers, .. }) => {
+                self.leave_group(id, &record);
                 out.persist(Change::delete(Table::Actor, id.0));
                 record.class_name().clone_into(&mut dead.class_name);
-                dead.restarts = record.restarts;
+                (dead.stay, dead.restarts) = (record.stay, record.restarts);
                 told.extend(watchers);
                 if self.waiting.remove(&id) {
                     told.insert(record.creator(), None);
@@ -200,5 +232,6 @@ impl Control {
             self.tell(watcher, from_node::Body::ActorState(state_of(id, &dead)), out);
         }
         self.dead.remember(id, dead, out);
+        self.end_groups_of_actor(id, out);
     }
 }

@@ -10,7 +10,9 @@ use oxiray_wire::control::{FromNode, from_node, to_node};
 use crate::actors::{Actor, Watchers};
 use crate::dead_actors::DeadActors;
 use crate::event::{Change, Event, Now, Outbox, PeerId, Table};
-use crate::members::{Member, PING_EVERY};
+use crate::groups::Groups;
+use crate::health::Health;
+use crate::members::Member;
 use crate::names::Names;
 use crate::record;
 
@@ -41,12 +43,17 @@ pub struct Control {
     /// Those of them that ended, the first that did first.
     pub(crate) ended_jobs: VecDeque<Vec<u8>>,
     pub(crate) kv: BTreeMap<(String, Vec<u8>), Vec<u8>>,
+    /// What nodes changed in it and may ask for again (K-1).
+    pub(crate) kv_done: BTreeMap<u32, crate::kv::Done>,
     /// Nodes whose load changed since it was last passed on.
     pub(crate) changed_loads: BTreeSet<u32>,
     pub(crate) loads_told_at: u64,
     pub(crate) next_beat: u64,
+    pub(crate) health: Health,
     /// Until then connections may break without blame: this service itself was away.
     pub(crate) forgiving_until: u64,
+    /// Where control services are, this one first; empty: it was not said.
+    pub(crate) heads: Vec<String>,
     pub(crate) store: String,
     pub(crate) store_trouble: String,
     /// When the event came that is being taken in.
@@ -57,6 +64,7 @@ pub struct Control {
     pub(crate) to_warn_of: VecDeque<(u64, ActorId)>,
     /// Programs, and what they were warned of.
     pub(crate) warned: BTreeSet<(ProcessId, String)>,
+    pub(crate) groups: Groups,
 }
 
 impl Control {
@@ -83,16 +91,20 @@ impl Control {
             jobs: BTreeMap::new(),
             ended_jobs: VecDeque::new(),
             kv: BTreeMap::new(),
+            kv_done: BTreeMap::new(),
             changed_loads: BTreeSet::new(),
             loads_told_at: now.ns,
-            next_beat: now.ns + PING_EVERY,
+            next_beat: now.ns + Health::default().ask_every(),
+            health: Health::default(),
             forgiving_until: 0,
+            heads: Vec::new(),
             store: String::new(),
             store_trouble: String::new(),
             now,
             asks_members: true,
             to_warn_of: VecDeque::new(),
             warned: BTreeSet::new(),
+            groups: Groups::from(now),
         }
     }
 
@@ -107,6 +119,11 @@ impl Control {
         trouble.clone_into(&mut self.store_trouble);
     }
 
+    /// Placement groups that are not removed.
+    pub fn group_count(&self) -> usize {
+        self.groups.live.len()
+    }
+
     /// The connections of all nodes.
     pub fn node_peers(&self) -> impl Iterator<Item = PeerId> {
         self.peers.keys().copied()
@@ -119,9 +136,11 @@ impl Control {
         match event {
             Event::Message(peer, body) => self.on_message(peer, body, now, out),
             Event::Closed(peer) => self.on_closed(peer, now, out),
+            Event::Broken(peer) => self.on_broken(peer, out),
             Event::Tick => {
                 self.beat(now, out);
                 self.tell_loads(now, out);
+                self.retry_groups(now, out);
                 self.warn(now, out);
             }
         }
@@ -133,7 +152,8 @@ impl Control {
     pub fn next_wakeup(&self) -> Option<u64> {
         let beats = self.asks_members && !self.members.is_empty();
         let beat = beats.then_some(self.next_beat);
-        [beat, self.next_loads(), self.next_warning()].into_iter().flatten().min()
+        let times = [beat, self.next_loads(), self.groups.retry_at, self.next_warning()];
+        times.into_iter().flatten().min()
     }
 
     fn on_message(
@@ -149,18 +169,28 @@ impl Control {
         };
         if let Some(member) = self.members.get_mut(&number) {
             member.heard_at = now.ns;
+            if member.suspect {
+                self.set_suspect(number, false, out);
+            }
         }
         match body {
             Body::Join(_) => out.note(format!("node {number} joined twice; this is ignored")),
-            Body::Pong(_) => {}
+            Body::Pong(pong) => self.on_pong(number, &pong),
             Body::Load(load) => self.on_load(number, load),
             Body::OfProcess(message) => self.on_process_message(number, message, out),
             Body::ActorNews(news) => self.on_actor_news(number, news, out),
+            Body::ReturnActor(returned) => self.on_return_actor(number, returned, out),
+            Body::Reserved(answer) => self.on_reserved(number, answer, out),
+            Body::WatchGroup(group) => self.on_watch_group(number, &group, out),
             Body::Job(job) => self.on_job(number, job, out),
             Body::ProcessGone(process) => {
                 self.on_process_gone(number, ProcessId(process), now, out);
             }
             Body::Leave(text) => self.on_leave(number, text.text, now, out),
+            Body::Parting(_) => {
+                self.on_broken(peer, out);
+                out.close(peer);
+            }
             body => self.on_question(peer, body, now, out),
         }
     }
@@ -176,7 +206,11 @@ impl Control {
         use to_control::Body;
         match body {
             Body::Join(join) => self.on_join(peer, join, now, out),
-            body @ (Body::Kv(_) | Body::See(_) | Body::Rotate(_) | Body::Remove(_)) => {
+            body @ (Body::Kv(_)
+            | Body::See(_)
+            | Body::Rotate(_)
+            | Body::Remove(_)
+            | Body::Drain(_)) => {
                 self.on_question(peer, body, now, out);
             }
             // What a node says that just was declared gone.
@@ -198,12 +232,14 @@ impl Control {
             Body::See(_) => out.send(peer, from_control::Body::State(self.state())),
             Body::Rotate(_) => out.rotate(peer),
             Body::Remove(wanted) => self.on_remove(peer, &wanted.text, now, out),
+            Body::Drain(wanted) => self.on_drain(peer, wanted, now, out),
             _ => {}
         }
     }
 
     fn on_process_message(&mut self, number: u32, message: OfProcess, out: &mut impl Outbox) {
         use to_node::Body;
+        let OfProcess { stay, restarts, .. } = message;
         let (process, about) = (ProcessId(message.process), message.about);
         let Some(body) = message.message.and_then(|message| message.body) else {
             return;
@@ -214,7 +250,10 @@ impl Control {
         }
         match body {
             Body::CreateActor(create) => self.on_create_actor(process, create, about, out),
-            Body::WatchActor(actor) => self.on_watch_actor(process, &actor.actor, about, out),
+            Body::WatchActor(actor) => {
+                self.on_hearsay(&actor.actor, stay, restarts, out);
+                self.on_watch_actor(process, &actor.actor, about, out);
+            }
             Body::KillActor(actor) => self.on_kill_actor(process, actor, about, out),
             Body::NameActor(wanted) => self.on_name_actor(process, wanted, out),
             Body::FindActor(wanted) => {
@@ -229,6 +268,12 @@ impl Control {
                 if let Some(actor) = ActorId::from_slice(&actor.actor) {
                     self.release_name(actor, out);
                 }
+            }
+            Body::CreateGroup(create) => self.on_create_group(process, create, about, out),
+            Body::RemoveGroup(group) => self.on_remove_group(&group.group, out),
+            Body::FindGroups(wanted) => {
+                let found = self.find_groups(wanted);
+                self.tell(process, from_node::Body::Groups(found), out);
             }
             Body::Query(query) => self.on_query(process, query, out),
             _ => out.note(format!("node {number} passed on what its service should answer")),

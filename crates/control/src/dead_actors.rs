@@ -28,6 +28,8 @@ pub(crate) fn state_of(id: ActorId, dead: &DeadRecord) -> ActorState {
         creation_error: dead.creation_error.clone(),
         class_name: dead.class_name.clone(),
         restarts: dead.restarts,
+        stay: dead.stay,
+        failure: dead.failure,
         ..ActorState::default()
     }
 }

@@ -21,8 +21,10 @@ pub struct Now {
 pub enum Event {
     /// A message came over a connection.
     Message(PeerId, to_control::Body),
-    /// A connection is gone.
+    /// A connection is gone: the other side ended it, or is no more.
     Closed(PeerId),
+    /// A connection is gone because nothing came over it for long: the other side may live.
+    Broken(PeerId),
     /// The time that [`crate::Control::next_wakeup`] named has come.
     Tick,
 }
@@ -66,12 +68,22 @@ pub enum Table {
     Job,
     /// Keys and values of users.
     Kv,
+    /// Placement groups, and the last that were removed.
+    Group,
 }
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Meta, Self::Node, Self::Actor, Self::Dead, Self::Name, Self::Job, Self::Kv];
+    pub const ALL: [Self; 8] = [
+        Self::Meta,
+        Self::Node,
+        Self::Actor,
+        Self::Dead,
+        Self::Name,
+        Self::Job,
+        Self::Kv,
+        Self::Group,
+    ];
 
     /// Its name in a store.
     pub const fn name(self) -> &'static str {
@@ -83,6 +95,7 @@ impl Table {
             Self::Name => "name",
             Self::Job => "job",
             Self::Kv => "kv",
+            Self::Group => "group",
         }
     }
 

@@ -11,17 +11,26 @@ use prost::Message;
 use crate::control::Control;
 use crate::event::{Change, Now, Outbox, PeerId, Table};
 use crate::gone::Gone;
+use crate::health::MILLISECOND;
 use crate::jobs::UNSEEN_END;
 use crate::members::Member;
 use crate::record;
+use crate::tools::REMOVED_BY_HAND;
 
 impl Control {
     pub(crate) fn on_join(&mut self, peer: PeerId, join: Join, now: Now, out: &mut impl Outbox) {
-        let Join { node, actors, jobs, cluster, processes } = join;
+        let Join { node, actors, jobs, cluster, processes, bundles } = join;
         let node = node.unwrap_or_default();
         if let Err(why) = self.may_join(&node, &cluster) {
             out.note(format!("a node at {} was refused: {why}", node.address));
-            out.send(peer, from_control::Body::Refused(Text { text: why }));
+            let text = Text { text: why };
+            out.send(
+                peer,
+                match self.was_given_up(&node, &cluster) {
+                    true => from_control::Body::GivenUp(text),
+                    false => from_control::Body::Refused(text),
+                },
+            );
             return out.close(peer);
         }
         let number = if node.number == 0 {
@@ -39,8 +48,10 @@ impl Control {
         if !processes.is_empty() {
             self.reconcile_processes(number, &processes, out);
         }
+        self.reconcile_bundles(number, &bundles, out);
         self.reconcile_actors(number, &actors, out);
         self.place_waiting(out);
+        self.place_groups(out);
     }
 
     /// Why a node may not be a member, with the remedy.
@@ -59,8 +70,8 @@ impl Control {
             let member = self.members.get(&node.number);
             if member.is_none_or(|member| member.info.id != node.id) {
                 return Err(
-                    "this node was declared dead, and its work was given to others. Start \
-                            it again: a node that comes back is a new node"
+                    "this node was given up, and its work was given to others: a node that comes \
+                     back is a new node"
                         .into(),
                 );
             }
@@ -85,6 +96,12 @@ impl Control {
         ))
     }
 
+    /// Whether a node that is none of ours any more was one that may come back as another.
+    fn was_given_up(&self, node: &NodeInfo, cluster: &[u8]) -> bool {
+        let removed = |left: &NodeInfo| left.id == node.id && left.left == REMOVED_BY_HAND;
+        node.number != 0 && cluster == self.cluster && !self.left.iter().any(removed)
+    }
+
     fn welcome_new(
         &mut self,
         peer: PeerId,
@@ -97,8 +114,11 @@ impl Control {
         out.persist(Change::put(Table::Meta, record::LAST_NUMBER, number.to_be_bytes()));
         node.number = number;
         node.left.clear();
+        node.draining.clear();
+        node.patience_ms = self.health.given_up_after() / MILLISECOND;
         out.note(format!("node {number} at {} ({}) joined", node.address, node.host));
-        self.admit(peer, Member::new(node.clone(), Some(peer), now), out);
+        let member = Member::new(node.clone(), Some(peer), now);
+        self.admit(peer, member.not_judged_for(self.health.initial_delay()), out);
         self.broadcast(Some(number), from_control::Body::NodeJoined(node), out);
         number
     }
@@ -113,13 +133,24 @@ impl Control {
         let number = node.number;
         node.left.clear();
         out.note(format!("node {number} at {} came back", node.address));
-        let before = self.members.remove(&number).expect("may join");
-        if let Some(old) = before.peer {
+        let mut before = self.members.remove(&number).expect("may join");
+        if let Some(old) = before.lose_connection() {
             // Its side of the connection broke, and ours did not notice yet.
             self.peers.remove(&old);
             out.close(old);
         }
-        self.admit(peer, Member { info: node, peer: Some(peer), heard_at: now.ns, ..before }, out);
+        // What it is to do it may have missed, and it does not say so itself.
+        node.draining.clone_from(&before.info.draining);
+        node.drain_until_ms = before.info.drain_until_ms;
+        // It may not hear of another lease than the one that it has.
+        let patience_ms = self.health.given_up_after() / MILLISECOND;
+        node.patience_ms = before.info.patience_ms.max(patience_ms);
+        (before.info, before.peer, before.heard_at) = (node, Some(peer), now.ns);
+        self.admit(peer, before, out);
+        if self.members[&number].suspect {
+            self.set_suspect(number, false, out);
+        }
+        self.drain_again(number, now, out);
         number
     }
 
@@ -128,7 +159,9 @@ impl Control {
         let number = info.number;
         let id = NodeId::from_slice(&info.id).expect("may join");
         let labels = info.labels.clone().into_iter().collect();
-        self.room.join(NodeNumber(number), id, &info.total, labels);
+        if !info.is_draining() {
+            self.room.join(NodeNumber(number), id, &info.total, labels);
+        }
         if !info.available.is_empty() {
             self.room.report(NodeNumber(number), &info.available, info.waiting as u32);
         }
@@ -136,8 +169,10 @@ impl Control {
         self.peers.insert(peer, number);
         self.members.insert(number, member);
         let nodes = self.members.values().map(|member| member.info.clone()).collect();
-        let cluster = self.cluster.to_vec();
-        out.send(peer, from_control::Body::Welcome(Welcome { number, cluster, nodes }));
+        let (cluster, lease_ms) = (self.cluster.to_vec(), self.lease_ms());
+        let heads = self.heads.clone();
+        let welcome = Welcome { number, cluster, nodes, lease_ms, heads };
+        out.send(peer, from_control::Body::Welcome(welcome));
     }
 
     /// Of the processes that matter here, those that the node does not name are gone;
@@ -147,7 +182,7 @@ impl Control {
         let living: BTreeSet<u32> = living.collect();
         let highest = living.last().copied().unwrap_or(0);
         let known = self.actors.values().map(|actor| actor.record.creator());
-        let known = known.chain(self.names.creators());
+        let known = known.chain(self.names.creators()).chain(self.groups.drivers());
         let hearsay = self.expected.keys().map(|&(creator, _)| creator);
         let all = known.chain(hearsay.filter(|creator| creator.number() <= highest));
         let is_gone =

@@ -1,6 +1,14 @@
 //! A table of keys and values, for users and libraries.
+//!
+//! A node whose question was not answered, because this service went away, asks it again. So what
+//! was changed is remembered with the change, by the node and its name for the question, until the
+//! node has the answer:
+//!
+//! - **K-1** a question changes something once, however often it is asked, and is answered alike.
 
-use oxiray_ids::ActorId;
+use std::collections::{BTreeMap, BTreeSet};
+
+use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb, from_control};
 
 use crate::control::Control;
@@ -10,18 +18,50 @@ use crate::record;
 /// Larger values are refused: they belong into the object store.
 pub const MOST_VALUE_BYTES: usize = 10 << 20;
 
+/// Of a node: what it asked and may ask again, and how many values that changed.
+pub(crate) type Done = BTreeMap<u64, u64>;
+
 impl Control {
     pub(crate) fn on_kv(&mut self, peer: PeerId, question: Kv, out: &mut impl Outbox) {
-        let mut answer = Kv { request: question.request, verb: question.verb, ..Kv::default() };
-        match question.verb() {
+        let (request, verb) = (question.request, question.verb());
+        let mut answer = Kv { request, verb: question.verb, ..Kv::default() };
+        match verb {
             KvVerb::Get => {
                 answer.value = self.kv.get(&(question.namespace, question.key)).cloned();
             }
-            KvVerb::Put => answer.count = u64::from(self.put_value(question, out)),
-            KvVerb::Delete => answer.count = self.delete_values(question, out),
+            KvVerb::Put | KvVerb::Delete => answer.count = self.change_values(peer, question, out),
             KvVerb::List => answer.keys = self.keys_of(&question.namespace, &question.key),
         }
         out.send(peer, from_control::Body::Kv(answer));
+    }
+
+    /// How many values a question changes, or has changed when it was asked before (K-1).
+    fn change_values(&mut self, peer: PeerId, question: Kv, out: &mut impl Outbox) -> u64 {
+        let (request, answered) = (question.request, question.answered);
+        let node = self.peers.get(&peer).copied().filter(|_| request > 0);
+        let known = node.and_then(|node| self.kv_done.get(&node)?.get(&request).copied());
+        if let Some(count) = known {
+            return count;
+        }
+        let count = match question.verb() {
+            KvVerb::Put => u64::from(self.put_value(question, out)),
+            _ => self.delete_values(question, out),
+        };
+        if let Some(node) = node.filter(|_| count > 0) {
+            let done = self.kv_done.entry(node).or_default();
+            *done = done.split_off(&answered);
+            done.insert(request, count);
+            let key = record::kv_done_key(node);
+            out.persist(Change::put(Table::Meta, key, record::kv_done_value(done)));
+        }
+        count
+    }
+
+    /// A node has left, and asks nothing again.
+    pub(crate) fn forget_questions_of(&mut self, node: u32, out: &mut impl Outbox) {
+        if self.kv_done.remove(&node).is_some() {
+            out.persist(Change::delete(Table::Meta, record::kv_done_key(node)));
+        }
     }
 
     /// Whether it was set.
@@ -58,6 +98,16 @@ impl Control {
     pub(crate) fn forget_kept(&mut self, actor: ActorId, out: &mut impl Outbox) {
         let (namespace, key) = (KEPT_ACTORS.to_owned(), actor.0.to_vec());
         self.delete_values(Kv { namespace, key, wide: true, ..Kv::default() }, out);
+    }
+
+    /// A process is gone: what it kept for actors that it did not ask for any more goes.
+    pub(crate) fn forget_kept_in_vain(&mut self, process: ProcessId, out: &mut impl Outbox) {
+        let keys = self.keys_of(KEPT_ACTORS, &[]).into_iter();
+        let ids = keys.filter_map(|key| ActorId::from_slice(key.get(..ActorId::LEN)?));
+        let ids = ids.filter(|id| id.creator() == process && !self.actors.contains_key(id));
+        for id in ids.collect::<BTreeSet<ActorId>>() {
+            self.forget_kept(id, out);
+        }
     }
 
     /// How many were removed.

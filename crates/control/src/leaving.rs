@@ -9,6 +9,17 @@ use crate::control::Control;
 use crate::event::{Change, Now, Outbox, PeerId, Table};
 use crate::record;
 
+/// What a node hears that is no member any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Nothing: it is gone, or knows.
+    Nothing,
+    /// That it must end.
+    Removed,
+    /// That it may come back as a new one.
+    GivenUp,
+}
+
 /// Nodes that left which are still shown.
 const MOST_SHOWN: usize = 100;
 
@@ -18,8 +29,11 @@ impl Control {
             if now.ns < self.forgiving_until {
                 return self.await_return(number, now, out);
             }
+            if self.was_silent(number, now) {
+                return self.on_broken(peer, out);
+            }
             let why = "its node service ended or its connection broke";
-            self.remove_member(number, why, false, now, out);
+            self.remove_member(number, why, Told::Nothing, now, out);
         }
     }
 
@@ -29,7 +43,7 @@ impl Control {
             // That the connection ends is the answer.
             out.close(peer);
         }
-        self.remove_member(number, &why, false, now, out);
+        self.remove_member(number, &why, Told::Nothing, now, out);
     }
 
     /// A node is not a member any more. One that may still be there is `told`.
@@ -37,7 +51,7 @@ impl Control {
         &mut self,
         number: u32,
         why: &str,
-        told: bool,
+        told: Told,
         now: Now,
         out: &mut impl Outbox,
     ) {
@@ -46,29 +60,36 @@ impl Control {
         };
         out.note(format!("node {number} at {} left: {why}", member.info.address));
         out.persist(Change::delete(Table::Node, record::node_key(number)));
-        if let Some(peer) = member.peer {
+        if let Some(peer) = member.lose_connection() {
             self.peers.remove(&peer);
-            if told {
-                let text = format!("this node is not a member of the cluster any more: {why}");
-                out.send(peer, from_control::Body::Refused(Text { text }));
+            let text = format!("this node is not a member of the cluster any more: {why}");
+            match told {
+                Told::Nothing => {}
+                Told::Removed => out.send(peer, from_control::Body::Refused(Text { text })),
+                Told::GivenUp => out.send(peer, from_control::Body::GivenUp(Text { text })),
+            }
+            if told != Told::Nothing {
                 out.close(peer);
             }
         }
         self.room.leave(NodeNumber(number));
         self.changed_loads.remove(&number);
+        self.forget_questions_of(number, out);
         why.clone_into(&mut member.info.left);
         member.info.left_ms = now.wall_ms;
         self.broadcast(None, from_control::Body::NodeLeft(member.info.clone()), out);
         let id = NodeId::from_slice(&member.info.id).unwrap_or(NodeId::NIL);
         let place = id.called(&member.info.host);
+        let drained = member.info.is_draining();
         self.left.push_back(member.info);
         if self.left.len() > MOST_SHOWN {
             self.left.pop_front();
         }
         let lost = format!("its node left the cluster: {why}");
         self.end_jobs(|job| ProcessId(job.driver).node() == number, &lost, now, out);
+        self.lose_bundles(number, &format!("its {place} left the cluster: {why}"), out);
         for id in member.actors {
-            self.on_actor_stranded(id, &place, why, out);
+            self.on_actor_stranded(id, &place, why, drained, out);
         }
         self.forget_processes_of(number, out);
         for message in member.held {
@@ -76,6 +97,7 @@ impl Control {
         }
         // Some may have waited for this one in particular.
         self.place_waiting(out);
+        self.place_groups(out);
     }
 
     /// What was to be passed on to a node that was away: what is it for now?
@@ -95,8 +117,10 @@ impl Control {
         let waiting = self.waiting.iter().map(|id| self.actors[id].record.creator());
         let all = waiting
             .chain(self.names.creators())
+            .chain(self.groups.drivers())
             .chain(self.expected.keys().map(|&(creator, _)| creator));
         let mut gone: Vec<ProcessId> = all.filter(|process| process.node() == number).collect();
+        gone.sort_unstable();
         gone.dedup();
         for process in gone {
             self.forget_process(process, out);
@@ -126,6 +150,7 @@ impl Control {
     /// A process is gone: what it would have made will not be.
     pub(crate) fn forget_process(&mut self, process: ProcessId, out: &mut impl Outbox) {
         self.forget_warned(process);
+        self.end_groups_of(process, out);
         let its = |id: &&ActorId| {
             let record = &self.actors[*id].record;
             record.creator() == process && !self.can_be_made(record)
@@ -139,6 +164,7 @@ impl Control {
         for id in expected {
             self.bury(id, "its owner died", Vec::new(), out);
         }
+        self.forget_kept_in_vain(process, out);
         let actors = &self.actors;
         for actor in self.names.release_unmade(process, |id| actors.contains_key(id)) {
             out.persist(Change::delete(Table::Name, record::name_key(actor)));

@@ -11,11 +11,16 @@
 //! - `record`: what is kept, and under which key
 //! - `control`: the state, and which part of it an event concerns
 //! - `members`, `joining`, `leaving`: who is in the cluster
+//! - `health`: members that say nothing: suspected, and given up
+//! - `heads`: where this service and those are that would take over
+//! - `draining`: members that are to leave in an orderly way
 //! - `alone`: the service of a node that is the only one, in its process
 //! - `loads`: what is free where, passed on
 //! - `actors`, `lifecycle`, `watches`: where actors live, and who wants to know
 //! - `placement`, `warnings`: which node an actor goes to, and who hears that there is none
 //! - `dead_actors`, `names`, `naming`: why actors died, and what they are called
+//! - `groups`, `reserving`, `unmaking`: placement groups: what is known of them, how bundles are
+//!   reserved at nodes, and how they are lost and removed; `in_groups`: actors in them
 //! - `gone`: which processes of a node have ended
 //! - `jobs`, `kv`, `tools`: programs, keys and values, `oxiray status`
 //! - [`listing`]: what there is, in parts
@@ -25,8 +30,13 @@ mod actors;
 mod alone;
 mod control;
 mod dead_actors;
+mod draining;
 mod event;
 mod gone;
+mod groups;
+mod heads;
+mod health;
+mod in_groups;
 mod jobs;
 mod joining;
 mod kv;
@@ -39,8 +49,10 @@ mod names;
 mod naming;
 mod placement;
 mod record;
+mod reserving;
 mod restore;
 mod tools;
+mod unmaking;
 mod validate;
 mod warnings;
 mod watches;
@@ -48,8 +60,9 @@ mod watches;
 pub use alone::{Alone, Answers};
 pub use control::Control;
 pub use event::{Change, Event, Now, Outbox, PeerId, Record, Table};
+pub use health::Health;
 pub use kv::MOST_VALUE_BYTES;
-pub use members::{GRACE, PING_EVERY, SILENCE};
+pub use members::GRACE;
 pub use restore::Damaged;
 pub use warnings::unschedulable;
 

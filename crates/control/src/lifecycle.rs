@@ -9,24 +9,35 @@ use crate::event::Outbox;
 use crate::record::ActorRecord;
 
 impl Control {
-    /// The node of an actor, at this `place`, has left.
+    /// The node of an actor, at this `place`, has left. `drained`: it was to (D-3).
     pub(crate) fn on_actor_stranded(
         &mut self,
         id: ActorId,
         place: &str,
         why: &str,
+        drained: bool,
         out: &mut impl Outbox,
     ) {
         let Some(actor) = self.actors.get_mut(&id) else {
             return;
         };
         actor.record.node = 0;
+        actor.record.stay += 1;
         self.waiting.insert(id);
+        let has_lived = actor.record.was_alive || actor.record.killed.is_some();
+        if drained && !has_lived && self.can_be_made(&self.actors[&id].record) {
+            // It has not lived there: it waits for another node.
+            return self.place(id, true, out);
+        }
+        let actor = self.actors.get_mut(&id).expect("just seen");
         let pid = actor.record.pid;
         let reason = match pid {
             0 => format!("its {place} left the cluster: {why}"),
             pid => format!("its {place}, where it was process {pid}, left the cluster: {why}"),
         };
+        // One that may never be started again dies with its node; else this one is for free.
+        let may = actor.record.create.as_ref().is_some_and(|create| create.max_restarts != 0);
+        actor.record.uncounted += u64::from(drained && may);
         if self.begin_again(id, reason, out) {
             self.place(id, true, out);
         }
@@ -37,15 +48,18 @@ impl Control {
         let record = &self.actors[&id].record;
         if record.was_alive {
             let reason = "its node lost it while the control service was away".to_owned();
+            self.actors.get_mut(&id).expect("is missed").record.stay += 1;
             if !self.begin_again(id, reason, out) {
                 return;
             }
             self.actors.get_mut(&id).expect("begins again").record.was_alive = false;
             self.write(id, out);
-        } else if let Some(reason) = record.killed.clone() {
-            return self.bury(id, &reason, Vec::new(), out);
-        } else if !self.can_be_made(record) {
-            return self.bury(id, "its owner died", Vec::new(), out);
+        } else if record.killed.is_some() || !self.can_be_made(record) {
+            let reason = record.killed.clone().unwrap_or_else(|| "its owner died".to_owned());
+            let creator = record.creator();
+            self.bury(id, &reason, Vec::new(), out);
+            // Its node never had it, and has told nobody.
+            return self.on_watch_actor(creator, &id.0, None, out);
         }
         // A node that remembers how the actor ended says so instead of making it.
         self.send_create(id, out);

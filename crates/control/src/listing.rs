@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::{ActorInfo, Job, NodeInfo};
-use oxiray_wire::control::{ActorPhase, Listing, Query, Topic, from_node};
+use oxiray_wire::cluster::{ActorInfo, Job, NodeInfo, SUBMISSIONS};
+use oxiray_wire::control::{ActorPhase, Listing, Query, Submission, Topic, from_node};
 use prost::Message;
 
 use crate::actors::Actor;
@@ -77,8 +77,9 @@ impl Control {
         let mut listing = Listing { request, ..Listing::default() };
         match query.topic() {
             Topic::Nodes => (listing.nodes, listing.next) = self.nodes_after(&query.after),
-            Topic::Jobs => (listing.jobs, listing.next) = self.jobs_after(query.after),
+            Topic::Jobs => self.list_jobs(&query.after, &mut listing),
             Topic::Actors => (listing.actors, listing.next) = self.actors_after(&query.after),
+            Topic::Groups => (listing.groups, listing.next) = self.groups_after(&query.after),
             _ => return out.note(format!("process {from} asks what its node should answer")),
         }
         self.tell(from, from_node::Body::Listing(listing), out);
@@ -107,8 +108,45 @@ impl Control {
         part_of(members.chain(left))
     }
 
-    fn jobs_after(&self, after: Vec<u8>) -> (Vec<Job>, Vec<u8>) {
-        let from = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(after) };
+    /// Programs, and then what was handed in: some of the programs are of those.
+    fn list_jobs(&self, after: &[u8], listing: &mut Listing) {
+        let (programs, submissions) = places(after, |key| Some(key.to_vec()));
+        match programs {
+            Some(from) => {
+                (listing.jobs, listing.next) = self.jobs_after(from);
+                if listing.next.is_empty()
+                    && self.submissions_after(Bound::Unbounded).next().is_some()
+                {
+                    listing.next = gone(&[]);
+                }
+            }
+            None => {
+                let found = self.submissions_after(submissions);
+                (listing.submissions, listing.next) = part_of(found);
+            }
+        }
+    }
+
+    fn submissions_after(
+        &self,
+        after: Bound<Vec<u8>>,
+    ) -> impl Iterator<Item = (Vec<u8>, Submission)> {
+        let key = |id| (SUBMISSIONS.to_owned(), id);
+        let from = match after {
+            Bound::Unbounded => Bound::Included(key(Vec::new())),
+            after => after.map(key),
+        };
+        let rest = self.kv.range((from, Bound::Unbounded));
+        let all = rest.take_while(|((namespace, _), _)| namespace == SUBMISSIONS);
+        all.map(|((_, id), value)| {
+            // The rest of it may be long.
+            let line = value.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let said = line[..line.len().min(LONGEST_TEXT)].to_vec();
+            (gone(id), Submission { id: String::from_utf8_lossy(id).into_owned(), said })
+        })
+    }
+
+    fn jobs_after(&self, from: Bound<Vec<u8>>) -> (Vec<Job>, Vec<u8>) {
         let jobs = self.jobs.range((from, Bound::Unbounded));
         part_of(jobs.map(|(id, job)| {
             let shown = Job {
@@ -116,7 +154,7 @@ impl Control {
                 failure: shortened(&job.failure),
                 ..job.clone()
             };
-            (id.clone(), shown)
+            (living(id), shown)
         }))
     }
 

@@ -9,6 +9,9 @@ use crate::event::{Now, Outbox};
 /// Loads are passed on together, at most this often, in nanoseconds.
 const LOADS_EVERY: u64 = 50_000_000;
 
+/// Groups that wait are looked at so long after news of room: several nodes' come together.
+const LOOK_AFTER: u64 = 5_000_000;
+
 impl Control {
     pub(crate) fn on_load(&mut self, number: u32, load: Load) {
         let Some(member) = self.members.get_mut(&number) else {
@@ -16,6 +19,7 @@ impl Control {
         };
         let waiting = u32::try_from(load.waiting).unwrap_or(u32::MAX);
         self.room.report(NodeNumber(number), &load.available, waiting);
+        self.groups.look_again(self.now.ns + LOOK_AFTER);
         let info = &mut member.info;
         info.available = load.available;
         info.waiting = load.waiting;
@@ -47,6 +51,7 @@ impl Control {
                 store_used: info.store_used,
                 waiting_for: info.waiting_for.clone(),
                 has_worked: info.has_worked,
+                suspect: self.members[number].suspect,
             })
         });
         let loads = Loads { loads: loads.collect() };

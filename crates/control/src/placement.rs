@@ -14,6 +14,8 @@ pub(crate) enum Placement {
     NotYet(String),
     /// It must fail, for this reason.
     Nowhere(String),
+    /// It must fail: its placement group is gone.
+    GroupRemoved,
 }
 
 impl Control {
@@ -22,6 +24,9 @@ impl Control {
         let empty = Shape::default();
         let placement = record.create.as_ref().and_then(|create| create.placement.as_ref());
         let shape = placement.unwrap_or(&empty);
+        if let Some(place) = shape.place() {
+            return self.find_in_group(place, record);
+        }
         let mut wanted = Wanted::of(shape);
         if wanted.strategy == Strategy::Default && !needs_anything(shape) {
             // Nothing of it shows in what is free: packing would put all on one node.
@@ -31,6 +36,7 @@ impl Control {
             shape,
             strategy: &wanted.strategy,
             selectors: &wanted.selectors,
+            fallbacks: &wanted.fallbacks,
             local: NodeNumber(record.creator().node()),
             prefer: (shape.near != 0).then_some(NodeNumber(shape.near)),
             turn: self.placements,
@@ -49,9 +55,9 @@ impl Control {
             Choice::Infeasible => Placement::NotYet(explain(&self.room, &request)),
             // The one it wants may be about to come back.
             Choice::Unschedulable(why) if self.is_incomplete() => Placement::NotYet(why),
-            Choice::Unschedulable(why) => Placement::Nowhere(format!(
-                "ActorUnschedulable: The actor's node affinity cannot be met: {why}"
-            )),
+            Choice::Unschedulable(why) => {
+                Placement::Nowhere(format!("its node affinity cannot be met: {why}"))
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use oxiray_ids::{ActorId, ProcessId};
+use oxiray_ids::{ActorId, GroupId, ProcessId};
 use oxiray_wire::cluster::{Job, NodeInfo};
 use prost::Message;
 
@@ -12,7 +12,7 @@ use crate::dead_actors::DeadActors;
 use crate::event::{Now, Record, Table};
 use crate::members::Member;
 use crate::names::Bearer;
-use crate::record::{self, ActorRecord, DeadRecord, NameRecord};
+use crate::record::{self, ActorRecord, DeadRecord, GroupRecord, NameRecord};
 
 /// What was kept cannot be used. Trying again does not help.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -94,6 +94,12 @@ impl Control {
         for (id, job) in &self.jobs {
             keep(Table::Job, id, job.encode_to_vec());
         }
+        for (id, value) in self.groups.kept() {
+            keep(Table::Group, &id.0, value);
+        }
+        for (&node, done) in &self.kv_done {
+            keep(Table::Meta, &record::kv_done_key(node), record::kv_done_value(done));
+        }
         for ((namespace, key), value) in &self.kv {
             keep(Table::Kv, &record::kv_key(namespace, key), value.clone());
         }
@@ -106,7 +112,12 @@ impl Control {
             Table::Meta if key == record::LAST_NUMBER => {
                 self.last_number = u32::from_be_bytes(value.try_into().ok()?);
             }
-            Table::Meta | Table::Dead => {}
+            Table::Meta => {
+                if let Some(node) = record::kv_done_node(key) {
+                    self.kv_done.insert(node, record::split_kv_done(&value)?);
+                }
+            }
+            Table::Dead => {}
             Table::Node => {
                 let info = NodeInfo::decode(&value[..]).ok()?;
                 let is_its = info.number != 0 && key == record::node_key(info.number);
@@ -130,6 +141,13 @@ impl Control {
                 let job = Job::decode(&value[..]).ok()?;
                 (job.id == key).then_some(())?;
                 self.jobs.insert(key.to_vec(), job);
+            }
+            Table::Group => {
+                let id = GroupId::from_slice(key)?;
+                let record = GroupRecord::decode(&value[..]).ok()?;
+                let create = record.create.as_ref().filter(|create| create.group == key)?;
+                (create.bundles.len() == record.nodes.len()).then_some(())?;
+                self.groups.restore(id, record).then_some(())?;
             }
             Table::Kv => {
                 self.kv.insert(record::split_kv_key(key)?, value);
@@ -156,6 +174,9 @@ impl Control {
         };
         if let Some((id, _)) = self.actors.iter().find(cannot_be) {
             return Err(damaged(Table::Actor, &id.0));
+        }
+        if let Some(id) = self.groups.settle_restored(&self.members) {
+            return Err(damaged(Table::Group, &id.0));
         }
         for (&id, actor) in &mut self.actors {
             if actor.record.node == 0 {

@@ -6,16 +6,20 @@
 //! - `end`: letting a world come to rest, and what must hold then
 //! - `random`: properties of random histories, small and large
 //! - `bench`: a control service on its own, spoken to by hand
-//! - `members`, `actors`, `tables`, `listing`, `warnings`, `alone`: one thing each
+//! - `members`, `health`, `actors`, `stays`, `tables`, `listing`, `warnings`, `alone`: one
+//!   thing each
 
 mod actors;
 mod alone;
 mod bench;
+mod draining;
 mod end;
+mod health;
 mod listing;
 mod members;
 mod node;
 mod random;
+mod stays;
 mod steps;
 mod tables;
 mod warnings;

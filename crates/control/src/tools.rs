@@ -1,13 +1,15 @@
 //! What people see of the cluster, and what they may do to it.
 
-use oxiray_ids::NodeId;
-use oxiray_wire::cluster::{NodeInfo, State, from_control};
+use oxiray_wire::cluster::{State, from_control};
 use oxiray_wire::control::Text;
 
 use crate::control::Control;
 use crate::event::{Now, Outbox, PeerId};
+use crate::leaving::Told;
 use crate::listing::show_dead;
 
+/// Why a node left that somebody wanted to: it does not come back by itself.
+pub(crate) const REMOVED_BY_HAND: &str = "it was removed by hand";
 /// Dead actors that are shown.
 const MOST_DEAD: usize = 1_000;
 
@@ -23,6 +25,7 @@ impl Control {
             actors: alive.chain(dead).collect(),
             store: self.store.clone(),
             store_trouble: self.store_trouble.clone(),
+            heads: self.heads.clone(),
         }
     }
 
@@ -35,29 +38,14 @@ impl Control {
         now: Now,
         out: &mut impl Outbox,
     ) {
-        let wanted = wanted.trim().to_ascii_lowercase();
-        let hex = |info: &NodeInfo| NodeId::from_slice(&info.id).map(|id| id.to_string());
-        let is_meant = |info: &NodeInfo| hex(info).is_some_and(|hex| hex.starts_with(&wanted));
-        let infos = self.members.values().map(|member| &member.info);
-        let meant: Vec<u32> = infos.filter(|info| is_meant(info)).map(|info| info.number).collect();
-        match meant[..] {
-            [number] if !wanted.is_empty() => {
-                let why = "it was removed by hand";
-                self.remove_member(number, why, true, now, out);
+        match self.meant(wanted) {
+            Ok(number) => {
+                self.remove_member(number, REMOVED_BY_HAND, Told::Removed, now, out);
                 if let Some(info) = self.left.back() {
                     out.send(peer, from_control::Body::NodeLeft(info.clone()));
                 }
             }
-            _ => {
-                let text = match meant.len() {
-                    0 => format!("no node's id begins with {wanted}: `oxiray status` shows all"),
-                    _ => format!(
-                        "the ids of {} nodes begin with {wanted:?}: give more of it",
-                        meant.len()
-                    ),
-                };
-                out.send(peer, from_control::Body::Refused(Text { text }));
-            }
+            Err(text) => out.send(peer, from_control::Body::Refused(Text { text })),
         }
     }
 }

@@ -25,10 +25,12 @@ impl Control {
     }
 
     pub(crate) fn next_warning(&self) -> Option<u64> {
-        self.to_warn_of.front().map(|&(at, _)| at)
+        let of_actors = self.to_warn_of.front().map(|&(at, _)| at);
+        [of_actors, self.groups.next_warning()].into_iter().flatten().min()
     }
 
     pub(crate) fn warn(&mut self, now: Now, out: &mut impl Outbox) {
+        self.warn_of_groups(now, out);
         while let Some(&(_, id)) = self.to_warn_of.front().filter(|&&(at, _)| now.ns >= at) {
             self.to_warn_of.pop_front();
             let Some(actor) = self.actors.get(&id).filter(|_| self.waiting.contains(&id)) else {

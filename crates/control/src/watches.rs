@@ -11,6 +11,27 @@ use crate::event::Outbox;
 use crate::record::DeadRecord;
 
 impl Control {
+    /// Who watches an actor has heard that it was started again so often, in this stay (C-11).
+    pub(crate) fn on_hearsay(
+        &mut self,
+        id: &[u8],
+        stay: u32,
+        restarts: u64,
+        out: &mut impl Outbox,
+    ) {
+        let Some(id) = ActorId::from_slice(id) else {
+            return;
+        };
+        let Some(actor) = self.actors.get_mut(&id) else {
+            return;
+        };
+        let record = &mut actor.record;
+        if record.stay == stay && record.restarts < restarts {
+            record.restarts = restarts;
+            self.write(id, out);
+        }
+    }
+
     pub(crate) fn on_watch_actor(
         &mut self,
         from: ProcessId,
@@ -34,7 +55,9 @@ impl Control {
         }
         let was_member = (1..=self.last_number).contains(&id.creator().node());
         let reason = if was_member { "its owner died" } else { "unknown actor" };
-        let dead = DeadRecord { reason: reason.into(), ..DeadRecord::default() };
+        // What it was has been forgotten.
+        let restarts = u64::MAX;
+        let dead = DeadRecord { reason: reason.into(), restarts, ..DeadRecord::default() };
         self.tell(from, from_node::Body::ActorState(state_of(id, &dead)), out);
     }
 
@@ -58,6 +81,7 @@ impl Control {
                 reason: actor.record.reason.clone(),
                 class_name: actor.record.class_name().into(),
                 restarts: actor.record.restarts,
+                stay: actor.record.stay,
                 ..ActorState::default()
             };
             self.tell(from, from_node::Body::ActorState(state), out);
@@ -90,10 +114,15 @@ impl Control {
     ) {
         let message = Some(ToNode::from(body));
         let message = OfProcess { process: process.0, message, about, ..OfProcess::default() };
+        let is_watch =
+            matches!(&message.message, Some(ToNode { body: Some(to_node::Body::WatchActor(_)) }));
         match self.members.get_mut(&number) {
-            Some(member) if member.peer.is_none() => member.held.push(message),
-            _ => self.send(number, from_control::Body::OfProcess(message), out),
+            Some(member) if member.peer.is_none() => return member.held.push(message),
+            // That an actor must end is said again in any case.
+            Some(member) if is_watch && self.asks_members => member.said(message.clone()),
+            _ => {}
         }
+        self.send(number, from_control::Body::OfProcess(message), out);
     }
 
     pub(crate) fn on_kill_actor(

@@ -7,18 +7,19 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use oxiray_net::Plaque;
 use oxiray_sys::process::{kill_group, spawn_detached};
 use oxiray_wire::control::{DashboardConfig, NodeConfig};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::poller::{Poller, Token};
 use oxiray_session::{Session, private_file};
-use oxiray_sys::machine::random_bytes;
+use oxiray_sys::machine::{host, random_bytes};
 
 /// Ray's, which people know.
 const USUAL_PORT: u16 = 8265;
@@ -65,7 +66,13 @@ impl DashboardPort {
         listener.set_nonblocking(true)?;
         let token: [u8; 32] = random_bytes()?;
         let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
-        session.write_dashboard(&listener.local_addr()?.to_string(), &token)?;
+        let address = listener.local_addr()?;
+        session.write_dashboard(&address.to_string(), &token)?;
+        if !address.ip().is_loopback() {
+            let plaque = Plaque::generate(&names(config, wanted, address.ip()));
+            let plaque = plaque.map_err(io::Error::other)?;
+            session.write_dashboard_tls(&plaque.certificate, &plaque.key)?;
+        }
         let arguments = [
             ("--session-dir", session.path().display().to_string()),
             ("--host", wanted.host.clone()),
@@ -159,6 +166,19 @@ impl DashboardPort {
             }
         }
     }
+}
+
+/// What it may be called by who checks its certificate by name.
+fn names(config: &NodeConfig, wanted: &DashboardConfig, bound: IpAddr) -> Vec<String> {
+    let node = config.cluster.as_ref().map(|cluster| cluster.node_ip.clone());
+    let asked = wanted.host.trim_matches(['[', ']']).to_owned();
+    let mut names = vec!["localhost".to_owned(), host(), bound.to_string(), asked];
+    names.extend(node);
+    let is_any = |name: &str| name.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+    names.retain(|name| !name.is_empty() && !is_any(name));
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn bind(wanted: &DashboardConfig) -> io::Result<TcpListener> {

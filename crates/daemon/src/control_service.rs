@@ -5,43 +5,66 @@
 //! What an event changes is written to the store before anything that it says is
 //! sent. While the store cannot be written to, what was to be said waits; members
 //! are still asked whether they are there, and answer.
+//!
+//! - `ground`: what it has before it has a state: its port, its log
+//! - `waiting`: a standby, until it takes over
+//! - `reign`: whether the state is still this service's; what it does when that is not sure
+//! - `peers`: connections; `writer`: the thread that writes to the store
 
+mod ground;
 mod peers;
+mod reign;
+mod waiting;
 mod writer;
 
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use oxiray_control::{Change, Control, Event, Now, Outbox, PeerId};
-use oxiray_net::{Identity, Keyring, Listener, Security};
-use oxiray_session::listen_as_control;
+use oxiray_control::{Change, Control, Event, Health, Now, Outbox, PeerId, Record};
+use oxiray_net::{Identity, Keyring, Security};
+use oxiray_persist::{Head, Persist};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
-use oxiray_sys::{packet, termination};
+use oxiray_sys::machine::random_bytes;
 use oxiray_wire::cluster::{ControlConfig, Tokens, from_control};
 use oxiray_wire::control::Text;
 use prost::Message;
-use rustix::fs::Mode;
 
-use crate::daemon::{allow_many_descriptors, log_to};
-use crate::poller::{Poller, Token};
-use oxiray_sys::machine::random_bytes;
-use peers::Peers;
+use crate::poller::Token;
+use ground::Ground;
+use reign::Reign;
 use writer::{Outcome, Writer};
 
 /// Runs the service that the file at `path` describes. Says how it went in one line
-/// on standard output: `ready ADDRESS`, or `error WHY`.
-pub fn run(path: &Path) -> io::Result<()> {
-    let started = std::fs::read(path)
-        .and_then(|bytes| ControlConfig::decode(&bytes[..]).map_err(io::Error::other))
-        .and_then(Service::start);
-    crate::daemon::tell_starter(match &started {
-        Ok(service) => Ok(service.address.clone()),
+/// on standard output: `ready ADDRESS`, or `error WHY`. `again`: it reigned before, and
+/// waits now.
+pub fn run(path: &Path, again: bool) -> io::Result<()> {
+    let config = std::fs::read(path)
+        .and_then(|bytes| ControlConfig::decode(&bytes[..]).map_err(io::Error::other));
+    let ready = config.and_then(|config| match config.standby {
+        true => {
+            waiting::Waiting::start(config, again).map(|waiting| Ready::Waits(Box::new(waiting)))
+        }
+        false => Service::start(config).map(|service| Ready::Reigns(Box::new(service))),
+    });
+    crate::daemon::tell_starter(match &ready {
+        Ok(Ready::Waits(waiting)) => Ok(waiting.address().to_owned()),
+        Ok(Ready::Reigns(service)) => Ok(service.ground.address.clone()),
         Err(error) => Err(error.to_string()),
     })?;
-    started?.run()
+    match ready? {
+        Ready::Reigns(service) => service.run(),
+        Ready::Waits(waiting) => match waiting.run()? {
+            Some((ground, store)) => reign::take_over(ground, store),
+            None => Ok(()),
+        },
+    }
+}
+
+/// A control service that was started.
+enum Ready {
+    Reigns(Box<Service>),
+    Waits(Box<waiting::Waiting>),
 }
 
 /// What an event asked for, in order.
@@ -85,16 +108,11 @@ impl Outbox for Asked {
 }
 
 struct Service {
-    address: String,
-    config: ControlConfig,
+    ground: Ground,
     control: Control,
     /// Where the state is kept, in words.
     store: String,
     writer: Writer,
-    poller: Poller,
-    /// By which commands know that this runs, and who it is.
-    known_by: OwnedFd,
-    peers: Peers,
     /// What is to be said once what is being written is kept; `None`: nothing is.
     writing: Option<Vec<Said>>,
     /// How many batches that takes: more than one if the store has lost everything.
@@ -102,8 +120,7 @@ struct Service {
     /// What waits behind that, in order.
     waiting: Asked,
     ended: bool,
-    /// Why the state is another's now.
-    lost: Option<String>,
+    reign: Reign,
 }
 
 fn now() -> Now {
@@ -112,70 +129,44 @@ fn now() -> Now {
 
 impl Service {
     fn start(config: ControlConfig) -> io::Result<Self> {
-        allow_many_descriptors();
-        // All of its files are for its owner alone, those of its store too; it starts no program.
-        rustix::process::umask(Mode::RWXG | Mode::RWXO);
-        let home = Path::new(&config.home);
-        log_to(&home.join("control.log"))?;
-        let security = match config.keyring.as_str() {
-            "" => Security::Insecure,
-            path => {
-                let keyring = Keyring::load(Path::new(path)).map_err(io::Error::other)?;
-                Security::Tls(Identity::new(&keyring).map_err(io::Error::other)?)
-            }
-        };
-        let listen: SocketAddr = config
-            .listen
-            .parse()
-            .map_err(|_| io::Error::other(format!("{} is not an address", config.listen)))?;
-        let listener = Listener::bind(listen).map_err(io::Error::other)?;
-        let mut store = oxiray_persist::open(&config.store).map_err(io::Error::other)?;
+        let mut ground = Ground::new(config)?;
+        let mut store = oxiray_persist::open(&ground.config.store).map_err(io::Error::other)?;
         let records = store.load().map_err(io::Error::other)?;
+        // Not before: the one that is known may have the state.
+        ground.be_known()?;
+        Self::on(ground, store, records)
+    }
+
+    /// Begins with what is kept.
+    fn on(ground: Ground, store: Box<dyn Persist>, records: Vec<Record>) -> io::Result<Self> {
         let mut asked = Asked::default();
         let mut control = match Control::restore(records, now()).map_err(io::Error::other)? {
             Some(control) => control,
             None => Control::new(random_bytes()?, now(), &mut asked),
         };
+        if let Some(health) = &ground.config.health {
+            control.set_health(Health::new(health).map_err(io::Error::other)?);
+        }
+        control.set_heads(vec![ground.address.clone()], &mut asked);
         let description = store.describe();
         control.set_store(&description, "");
-        let writer = Writer::start(store)?;
-        let known_by = listen_as_control(home)?;
-        packet::set_nonblocking(&known_by)?;
-        let poller = Poller::new()?;
-        let termination = termination::termination_pipe()?;
-        poller.add(&termination, Token::Termination)?;
-        // Polled until this process ends.
-        std::mem::forget(termination);
-        poller.add(&listener, Token::NetListener)?;
-        poller.add(&known_by, Token::Listener)?;
-        poller.add(writer.bell(), Token::Disk)?;
-        if oxiray_settings::END_WITH_STDIN.is_on() {
-            poller.add(rustix::stdio::stdin(), Token::Starter)?;
-        }
-        // A port that was to be any is known now.
-        let port = listener.local_addr().port();
-        let address = match config.address.rsplit_once(':') {
-            Some((host, _)) => format!("{host}:{port}"),
-            None => listener.local_addr().to_string(),
-        };
-        let peers = Peers::new(security, listener);
+        let head = Head { address: ground.address.clone(), version: oxiray_wire::VERSION };
+        let writer = Writer::start(store, head)?;
+        ground.poller.add(writer.bell(), Token::Disk)?;
         let mut service = Self {
-            address,
-            config,
+            ground,
             control,
             store: description,
             writer,
-            poller,
-            known_by,
-            peers,
             writing: None,
             batches: 0,
             waiting: Asked::default(),
             ended: false,
-            lost: None,
+            reign: Reign::default(),
         };
+        service.ground.peers.welcome();
         service.carry_out(asked);
-        tracing::info!(address = service.address, "the control service is there");
+        tracing::info!(address = service.ground.address, "the control service is there");
         Ok(service)
     }
 
@@ -183,45 +174,47 @@ impl Service {
         let mut tokens = Vec::new();
         while !self.ended {
             let timeout = self.timeout();
-            self.poller.wait(timeout, &mut tokens);
+            self.ground.poller.wait(timeout, &mut tokens);
+            // Before anything that came is heard: it may have been long ago.
+            self.mind_reign();
             for &token in &tokens {
                 self.on_token(token);
             }
             self.on_time();
-            for peer in self.peers.flush(&self.poller) {
-                self.event(Event::Closed(peer));
+            for over in self.ground.peers.flush(&self.ground.poller) {
+                self.event(over);
             }
         }
         tracing::info!("the control service ends");
         self.writer.finish();
-        self.lost.map_or(Ok(()), |why| Err(io::Error::other(why)))
+        self.reign.end(self.ground)
     }
 
     fn timeout(&self) -> Option<Duration> {
-        let times = [self.control.next_wakeup(), self.peers.next_wakeup()];
+        let core = self.control.next_wakeup().filter(|_| !self.reign.has_lapsed());
+        let times = [core, self.ground.peers.next_wakeup(), self.next_reign_wakeup()];
         let next = times.into_iter().flatten().min()?;
         Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()).max(1_000_000)))
     }
 
     fn on_time(&mut self) {
         let ns = monotonic_ns();
-        if self.control.next_wakeup().is_some_and(|at| ns >= at) {
+        if !self.reign.has_lapsed() && self.control.next_wakeup().is_some_and(|at| ns >= at) {
             self.event(Event::Tick);
         }
-        self.peers.on_time(ns, &self.poller);
+        self.ground.peers.on_time(ns, &self.ground.poller);
     }
 
     fn on_token(&mut self, token: Token) {
         match token {
             Token::Termination => self.ended = true,
             Token::Starter => self.ended = crate::shell::starter_is_gone(),
-            // Whoever came knows by now what they wanted to.
-            Token::Listener => drop(packet::accept(&self.known_by)),
+            Token::Listener => self.ground.greet(),
             Token::Disk => self.on_writer(),
-            Token::NetListener => self.peers.on_listener(&self.poller),
+            Token::NetListener => self.ground.peers.on_listener(&self.ground.poller),
             Token::NetLink(slot) => {
                 let mut events = Vec::new();
-                self.peers.on_link(slot, &self.poller, &mut events);
+                self.ground.peers.on_link(slot, &self.ground.poller, &mut events);
                 events.into_iter().for_each(|event| self.event(event));
             }
             _ => {}
@@ -243,7 +236,9 @@ impl Service {
         for said in asked.messages {
             match said {
                 // That we are there, and how it stands, is said whatever the store does.
-                Said::Send(peers, body) if is_urgent(&body) => self.peers.send(&peers, *body),
+                Said::Send(peers, body) if is_urgent(&body) => {
+                    self.ground.peers.send(&peers, *body)
+                }
                 said => self.waiting.messages.push(said),
             }
         }
@@ -290,9 +285,11 @@ impl Service {
                     self.write(all);
                 }
                 Outcome::Lost(why) => {
-                    tracing::error!(why, "the control service ends: its state is another's");
-                    (self.ended, self.lost) = (true, Some(why));
+                    tracing::error!(why, "the state is another's");
+                    self.ended = true;
+                    self.reign.lose(why);
                 }
+                Outcome::Heads(all) => self.on_heads(all),
                 Outcome::Trouble(why) => self.control.set_store(&self.store, &why),
                 Outcome::Recovered => self.control.set_store(&self.store, ""),
             }
@@ -302,8 +299,8 @@ impl Service {
     fn say(&mut self, messages: Vec<Said>) {
         for said in messages {
             match said {
-                Said::Send(peers, body) => self.peers.send(&peers, *body),
-                Said::Close(peer) => self.peers.close(peer),
+                Said::Send(peers, body) => self.ground.peers.send(&peers, *body),
+                Said::Close(peer) => self.ground.peers.close(peer),
                 Said::Rotate(peer) => self.rotate(peer),
             }
         }
@@ -314,25 +311,25 @@ impl Service {
         match self.new_tokens() {
             Ok(tokens) => {
                 let all: Vec<PeerId> = self.control.node_peers().chain([asker]).collect();
-                self.peers.send(&all, from_control::Body::Tokens(tokens));
+                self.ground.peers.send(&all, from_control::Body::Tokens(tokens));
             }
             Err(text) => {
-                self.peers.send(&[asker], from_control::Body::Refused(Text { text }));
+                self.ground.peers.send(&[asker], from_control::Body::Refused(Text { text }));
             }
         }
     }
 
     fn new_tokens(&mut self) -> Result<Tokens, String> {
-        if self.config.keyring.is_empty() {
+        if self.ground.config.keyring.is_empty() {
             return Err("this cluster is insecure: it has no token to change".into());
         }
-        let path = Path::new(&self.config.keyring);
+        let path = Path::new(&self.ground.config.keyring);
         let mut keyring = Keyring::load(path).map_err(|error| error.to_string())?;
         keyring.rotate();
         keyring.previous.truncate(1);
         let identity = Identity::new(&keyring).map_err(|error| error.to_string())?;
         keyring.save(path).map_err(|error| error.to_string())?;
-        self.peers.set_security(Security::Tls(identity));
+        self.ground.peers.set_security(Security::Tls(identity));
         Ok(Tokens { tokens: keyring.secrets().map(ToString::to_string).collect() })
     }
 }

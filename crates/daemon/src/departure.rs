@@ -3,12 +3,14 @@
 use std::io;
 
 use oxiray_ids::ProcessId;
-use oxiray_node::Event;
+use oxiray_node::{Event, Outbox};
 use oxiray_sys::clock::monotonic_ns;
 
 use crate::connection::Connection;
+use crate::io::Io;
+use crate::limits::of_processes;
 use crate::shell::Shell;
-use crate::zygote::{News, describe};
+use crate::zygote::{News, describe, log_of, was_sigkill};
 use oxiray_session::tail;
 
 /// How long the reason of a worker's end is waited for once its socket closed.
@@ -78,11 +80,12 @@ impl Shell {
         // What it had not finished shows as failed to whoever looks at the history of tasks.
         self.record().ended(departing.process);
         self.event_logs.ended(departing.process, departing.connection.pid);
+        self.memory_watch.ended(departing.process);
         self.event(Event::Ended { process: departing.process, reason, last_lines });
     }
 
-    pub(crate) fn on_zygote(&mut self) {
-        while let Some(zygote) = &mut self.io.zygote {
+    pub(crate) fn on_zygote(&mut self, environment: u32) {
+        while let Some(zygote) = self.io.zygotes.get_mut(&environment) {
             match zygote.receive() {
                 Ok(Some(News::Forked(pid))) => {
                     // It may have registered, and even ended, before this was read.
@@ -92,16 +95,34 @@ impl Shell {
                         here.chain(gone).any(|other| other.pid == pid && other.process.is_some());
                     zygote.forked(pid, registered);
                 }
-                Ok(Some(News::Exited(pid, status))) => self.on_worker_exit(pid, status),
+                Ok(Some(News::Refused(error))) => {
+                    zygote.refused();
+                    let reason = of_processes(rustix::io::Errno::from_raw_os_error(error));
+                    self.io.failures.push(Event::StartFailed { environment, reason });
+                }
+                Ok(Some(News::Exited(pid, status))) => {
+                    self.on_worker_exit(environment, pid, status);
+                }
+                Ok(Some(News::Making(what))) => {
+                    self.event(Event::TemplateSays(environment, what));
+                }
+                Ok(Some(News::Ready)) => self.event(Event::Template(environment, Ok(()))),
+                Ok(Some(News::Failed(why))) => {
+                    self.io.end_template(environment);
+                    return self.event(Event::Template(environment, Err(why)));
+                }
                 Ok(None) => tracing::warn!("the zygote said something that is not understood"),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.on_zygote_gone(),
+                Err(_) => return self.on_zygote_gone(environment),
             }
         }
     }
 
-    fn on_zygote_gone(&mut self) {
-        self.io.zygote_gone();
+    fn on_zygote_gone(&mut self, environment: u32) {
+        self.io.zygote_gone(environment);
+        if environment != 0 {
+            return; // It is made again when somebody needs it.
+        }
         let now = monotonic_ns();
         let again = self.zygote_died_at.replace(now).is_some_and(|at| now < at + ZYGOTE_REST);
         // One that keeps dying is started only when the core wants a worker: it
@@ -111,12 +132,12 @@ impl Shell {
         }
     }
 
-    fn on_worker_exit(&mut self, pid: u32, status: i32) {
+    fn on_worker_exit(&mut self, environment: u32, pid: u32, status: i32) {
         let reason = describe(status);
-        if self.io.zygote.as_mut().is_some_and(|zygote| zygote.settle(pid)) {
-            let log = tail(&self.io.session.logs().join("zygote.log"), 2000);
+        if self.io.zygotes.get_mut(&environment).is_some_and(|zygote| zygote.settle(pid)) {
+            let log = tail(&log_of(&self.io.session.logs(), environment), 2000);
             let reason = format!("a worker ended before it was ready: {reason}. It wrote:\n{log}");
-            self.io.failed_starts.push(reason);
+            self.io.failures.push(Event::StartFailed { environment, reason });
             return;
         }
         let connected = self.io.connections.iter();
@@ -131,7 +152,38 @@ impl Shell {
             self.departing.iter().position(|departing| departing.connection.pid == pid)
         {
             let departing = self.departing.swap_remove(at);
+            // Unless it was us: then the node knows why.
+            let process = departing.process;
+            let enforced = self.io.enforcement.as_mut();
+            if let Some(reason) = enforced.and_then(|enforced| enforced.ended(process)) {
+                self.event(Event::OutOfMemory { process, reason, over_limit: true });
+            } else if was_sigkill(status)
+                && let Some(reason) = self.memory_watch.killed_by_kernel(monotonic_ns())
+            {
+                self.event(Event::OutOfMemory { process, reason, over_limit: false });
+            }
             self.ended(departing, reason);
+        }
+    }
+}
+
+impl Io {
+    /// A zygote is gone: takes it away, and counts the starts that go with it.
+    pub(crate) fn zygote_gone(&mut self, environment: u32) {
+        let Some(zygote) = self.zygotes.remove(&environment) else {
+            return;
+        };
+        self.poller.remove(zygote.socket());
+        let outstanding = zygote.outstanding();
+        let status = zygote.bury();
+        let log = tail(&log_of(&self.session.logs(), environment), 2000);
+        tracing::warn!(?status, outstanding, environment, "zygote ended");
+        let how = status.map_or("it is gone".into(), |status| status.to_string());
+        let reason = format!("the process that starts workers ended ({how}). It wrote:\n{log}");
+        let failed = || Event::StartFailed { environment, reason: reason.clone() };
+        self.failures.extend(std::iter::repeat_with(failed).take(outstanding));
+        if environment != 0 {
+            self.failures.push(Event::Template(environment, Err(reason)));
         }
     }
 }

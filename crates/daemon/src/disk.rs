@@ -9,7 +9,7 @@ use std::sync::Arc;
 use oxiray_ids::StoreKey;
 use oxiray_node::DiskNews;
 use oxiray_spill::{Clerk, Done, Job, Place, SpillError, Spillway, Target};
-use oxiray_store::{Extent, Refusal};
+use oxiray_store::{Extent, Lack, Refusal};
 use oxiray_sys::memory::Mapping;
 use oxiray_wire::control::NodeConfig;
 use rustix::event::{EventfdFlags, eventfd};
@@ -150,8 +150,11 @@ fn unsaid_target(session: &Path) -> String {
 }
 
 fn refusal(error: &SpillError) -> Refusal {
-    let out_of_disk = matches!(error, SpillError::OutOfDisk { .. });
-    Refusal { text: error.to_string(), store_full: true, out_of_disk }
+    let lack = match error {
+        SpillError::OutOfDisk { .. } => Lack::Disk,
+        _ => Lack::Memory,
+    };
+    Refusal { lack, text: error.to_string() }
 }
 
 fn ring(bell: &OwnedFd) {

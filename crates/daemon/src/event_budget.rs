@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use oxiray_events::newest_record;
 use oxiray_settings::{EVENTS_MAX_BYTES, EVENTS_MAX_FILES};
 
 use crate::event_logs::EventLogs;
@@ -41,8 +42,8 @@ impl Budget {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Gone {
     pub(crate) bytes: u64,
-    /// When the newest of it was written, in nanoseconds since 1970.
-    pub(crate) until_ns: u64,
+    /// The time of the newest of it, by the monotonic clock.
+    pub(crate) until: u64,
 }
 
 /// Keeps the record of a session within its budget.
@@ -76,20 +77,38 @@ impl EventBudget {
         self.next
     }
 
-    /// If it is time to look: what has gone so far, if more has gone now.
-    pub(crate) fn look(&mut self, now: u64, logs: &mut EventLogs) -> Option<Gone> {
+    /// If it is time to look, drops what is too much. `say` is told what has gone so far before more
+    /// goes: who reads finds either the records or the word that they have gone.
+    pub(crate) fn look(&mut self, now: u64, logs: &mut EventLogs, say: impl FnOnce(Gone)) {
         if now < self.next {
-            return None;
+            return;
         }
-        let before = self.gone;
-        let left = self.drop_oldest(logs);
+        let (oldest, left) = self.too_much(logs);
         self.next = now + wait(left);
-        (self.gone != before).then_some(self.gone)
+        if oldest.is_empty() {
+            return;
+        }
+        for (chunk, _) in &oldest {
+            self.gone.bytes += chunk.bytes;
+            let newest = chunk.files.iter().find_map(|file| newest_record(file));
+            self.gone.until = self.gone.until.max(newest.unwrap_or(now));
+        }
+        say(self.gone);
+        for (chunk, is_newest) in oldest {
+            for file in &chunk.files {
+                let _ = fs::remove_file(file);
+            }
+            if is_newest {
+                logs.forget(chunk.log);
+            }
+        }
     }
 
-    /// Drops what is too much: how many bytes there may yet be.
-    fn drop_oldest(&mut self, logs: &mut EventLogs) -> u64 {
+    /// The chunks that are too much, each with whether it is the newest of its log; and how many
+    /// bytes there may yet be without them.
+    fn too_much(&self, logs: &EventLogs) -> (Vec<(Chunk, bool)>, u64) {
         let mut chunks = chunks_in(&self.directory);
+        let mut oldest = Vec::new();
         let mut bytes: u64 = chunks.iter().map(|chunk| chunk.bytes).sum();
         let mut files: usize = chunks.iter().map(|chunk| chunk.files.len()).sum();
         let Budget { bytes: most_bytes, files: most_files } = self.budget;
@@ -105,22 +124,10 @@ impl EventBudget {
                     continue;
                 }
                 (bytes, files) = (bytes - chunk.bytes, files - chunk.files.len());
-                self.drop_chunk(&chunk);
-                if is_newest {
-                    logs.forget(chunk.log);
-                }
+                oldest.push((chunk, is_newest));
             }
         }
-        most_bytes.saturating_sub(bytes)
-    }
-
-    fn drop_chunk(&mut self, chunk: &Chunk) {
-        for file in &chunk.files {
-            let _ = fs::remove_file(file);
-        }
-        let until = chunk.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        self.gone.bytes += chunk.bytes;
-        self.gone.until_ns = self.gone.until_ns.max(until.as_nanos() as u64);
+        (oldest, most_bytes.saturating_sub(bytes))
     }
 }
 
@@ -227,16 +234,22 @@ mod tests {
         }
         let all = folder.names();
         let mut budget = EventBudget::new(&folder.0, Budget { bytes: 6 * 4096, files: 6 }, 0);
-        assert_eq!(budget.look(0, &mut logs), None, "it is not time");
-        assert_eq!(budget.look(u64::MAX / 2, &mut logs), None);
+        const LATER: u64 = u64::MAX / 2;
+        budget.look(0, &mut logs, |_| panic!("it is not time"));
+        budget.look(LATER, &mut logs, |_| panic!("it is not too much"));
         assert_eq!(folder.names(), all);
         budget = EventBudget::new(&folder.0, Budget { bytes: 5 * 4096, files: 6 }, 0);
-        let gone = budget.look(u64::MAX / 2, &mut logs).expect("one has gone");
-        assert_eq!(gone, Gone { bytes: 2 * 4096, until_ns: 4_000_000_000 });
+        let mut said = None;
+        budget.look(LATER, &mut logs, |gone| {
+            assert_eq!(folder.names(), all, "it is said before they go");
+            said = Some(gone);
+        });
+        // Of what cannot be read nobody knows how new it is.
+        assert_eq!(said, Some(Gone { bytes: 2 * 4096, until: LATER }));
         assert_eq!(folder.names(), ["0.0", "1.0", "1.0.text", "1.1", "notes"]);
         assert_eq!(logs.give(ProcessId::new(0, 3)), None, "nothing of it is left");
         budget = EventBudget::new(&folder.0, Budget { bytes: 1 << 20, files: 1 }, 0);
-        budget.look(u64::MAX / 2, &mut logs).expect("one has gone");
+        budget.look(LATER, &mut logs, drop);
         assert_eq!(folder.names(), ["0.0", "1.1", "notes"]);
     }
 

@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use oxiray_ids::{ProcessId, StoreKey};
-use oxiray_node::{Endpoint, Outbox, Transfer};
+use oxiray_node::{Endpoint, Event, Outbox, Transfer};
 use oxiray_store::Extent;
 use oxiray_sys::memory::memory_file;
 use oxiray_wire::cluster::{
     BetweenNodes, ForProcess, Join, NodeInfo, Tokens, between_nodes, to_control,
 };
 use oxiray_wire::control::{
-    ChannelOpened, FromNode, Log, NodeConfig, ReadFile, Text, from_node::Body,
+    Amount, ChannelOpened, FromNode, Log, NodeConfig, ReadFile, Text, from_node::Body,
 };
 use prost::Message;
 use slab::Slab;
@@ -21,15 +21,18 @@ use slab::Slab;
 use crate::activation::DashboardPort;
 use crate::connection::Connection;
 use crate::disk::Disk;
+use crate::enforcement::Enforcement;
 use crate::files::Files;
+use crate::limits::named;
 use crate::log_expiry::EndedLogs;
 use crate::log_file::Limits;
 use crate::net::bridge::Outgoing;
 use crate::output::{Output, Progress};
 use crate::poller::{Poller, Token};
 use crate::reach::Reach;
+use crate::rejoining;
 use crate::zygote::Zygote;
-use oxiray_session::{Session, tail};
+use oxiray_session::Session;
 
 /// Printed lines are not sent on while this much waits for the driver: what
 /// workers print must never fill this process.
@@ -46,6 +49,8 @@ pub(crate) enum Ending {
     Signal,
     /// The cluster does not have this node any more.
     Excluded,
+    /// The cluster gave this node up, and will have it as a new one.
+    GivenUp,
 }
 
 /// What a process is told later.
@@ -66,9 +71,10 @@ pub(crate) struct Io {
     pub(crate) outputs: Slab<Output>,
     pub(crate) log_limits: Limits,
     pub(crate) ended_logs: EndedLogs,
-    pub(crate) zygote: Option<Zygote>,
-    /// Starts that failed within the core's call: it hears of them afterwards.
-    pub(crate) failed_starts: Vec<String>,
+    /// By the number of their environment.
+    pub(crate) zygotes: BTreeMap<u32, Zygote>,
+    /// What failed within the core's call: it hears of it afterwards.
+    pub(crate) failures: Vec<Event>,
     /// The driver that the session ends with, if it does.
     pub(crate) driver: ProcessId,
     pub(crate) reach: Reach,
@@ -78,11 +84,15 @@ pub(crate) struct Io {
     pub(crate) files: Files,
     /// The dashboard's port, if it has one.
     pub(crate) dashboard: Option<DashboardPort>,
+    /// What sees that workers take no more than they asked for, if that is wanted.
+    pub(crate) enforcement: Option<Enforcement>,
     /// What is said to whoever keeps the record of the end.
     pub(crate) recorded: Option<(ProcessId, Vec<Body>)>,
     pub(crate) ending: Option<Ending>,
     /// Why, for drivers; empty: they know.
     pub(crate) last_words: String,
+    /// What the control service is told of that.
+    leaves_because: String,
     unsent_lines: usize,
     encoded: Vec<u8>,
     pub(crate) buffer: Vec<u8>,
@@ -106,17 +116,19 @@ impl Io {
             outputs: Slab::new(),
             log_limits: Limits::from_environment(),
             ended_logs: EndedLogs::default(),
-            zygote: None,
-            failed_starts: Vec::new(),
+            zygotes: BTreeMap::new(),
+            failures: Vec::new(),
             driver: ProcessId(u64::MAX),
             reach,
             held_back: BTreeMap::new(),
             disk,
             files,
             dashboard: None,
+            enforcement: None,
             recorded: None,
             ending: None,
             last_words: String::new(),
+            leaves_because: "it was stopped".into(),
             unsent_lines: 0,
             encoded: Vec::new(),
             buffer: vec![0; 256 * 1024],
@@ -168,30 +180,20 @@ impl Io {
         }
     }
 
-    /// Starts the zygote if there is none.
+    /// Starts the zygote of the node's own environment if there is none.
     pub(crate) fn ensure_zygote(&mut self) -> io::Result<&mut Zygote> {
-        if self.zygote.is_none() {
-            let zygote = Zygote::start(&self.config, &self.session.logs())?;
-            self.poller.add(zygote.socket(), Token::Zygote)?;
-            tracing::info!(pid = zygote.pid(), "zygote started");
-            self.zygote = Some(zygote);
+        if !self.zygotes.contains_key(&0) {
+            self.start_zygote(0, "")?;
         }
-        Ok(self.zygote.as_mut().expect("there is one now"))
+        Ok(self.zygotes.get_mut(&0).expect("there is one now"))
     }
 
-    /// The zygote is gone: takes it away, and counts the starts that go with it.
-    pub(crate) fn zygote_gone(&mut self) {
-        let Some(zygote) = self.zygote.take() else {
-            return;
-        };
-        self.poller.remove(zygote.socket());
-        let outstanding = zygote.outstanding();
-        let status = zygote.bury();
-        let log = tail(&self.session.logs().join("zygote.log"), 2000);
-        tracing::warn!(?status, outstanding, "zygote ended");
-        let how = status.map_or("it is gone".into(), |status| status.to_string());
-        let reason = format!("the process that starts them ended ({how}). It wrote:\n{log}");
-        self.failed_starts.extend(std::iter::repeat_n(reason, outstanding));
+    fn start_zygote(&mut self, number: u32, environment: &str) -> io::Result<()> {
+        let zygote = Zygote::start(&self.config, &self.session.logs(), number, environment)?;
+        self.poller.add(zygote.socket(), Token::Zygote(number))?;
+        tracing::info!(pid = zygote.pid(), environment = number, "zygote started");
+        self.zygotes.insert(number, zygote);
+        Ok(())
     }
 
     /// Reads a worker's stream: once, or until nothing is left now.
@@ -331,8 +333,9 @@ impl Io {
         })
     }
 
-    /// Ends everything, and leaves nothing behind but what is kept of ended sessions.
-    pub(crate) fn finish(mut self, ending: Ending) {
+    /// Ends everything, and leaves nothing behind but what is kept of ended sessions; or the
+    /// directory, emptied, of a node that is to begin again.
+    pub(crate) fn finish(mut self, ending: Ending) -> Option<(NodeConfig, Session)> {
         self.read_all_output(None);
         let unsent = self.note_of_unsent();
         for slot in self.drivers() {
@@ -352,18 +355,21 @@ impl Io {
                 connection.kill_with_group();
             }
         }
-        if let Some(zygote) = self.zygote.take() {
+        for zygote in std::mem::take(&mut self.zygotes).into_values() {
             zygote.end();
         }
         if let Some(dashboard) = self.dashboard.take() {
             dashboard.close();
         }
         if let Some(net) = self.reach.net_mut() {
-            net.leave("it was stopped", &self.poller);
+            net.leave(&self.leaves_because, &self.poller);
+        }
+        if let Some(enforcement) = self.enforcement.take() {
+            enforcement.end();
         }
         self.disk.close();
         tracing::info!(?ending, "session ended");
-        self.session.end();
+        rejoining::end_or_clear(ending, self.config, self.session)
     }
 }
 
@@ -422,11 +428,40 @@ impl Outbox for Io {
         }
     }
 
-    fn start_worker(&mut self) {
-        let started = self.ensure_zygote().and_then(Zygote::fork);
+    fn start_worker(&mut self, environment: u32) {
+        let started = match environment {
+            0 => self.ensure_zygote().and_then(Zygote::fork),
+            _ => match self.zygotes.get_mut(&environment) {
+                Some(zygote) => zygote.fork(),
+                None => Err(io::Error::other("its template is gone")),
+            },
+        };
         if let Err(error) = started {
-            let reason = format!("{}: {error}", self.config.python);
-            self.failed_starts.push(reason);
+            let reason = named(&self.config.python, &error).to_string();
+            self.failures.push(Event::StartFailed { environment, reason });
+        }
+    }
+
+    fn make_template(&mut self, environment: u32, text: &str) {
+        if let Err(error) = self.start_zygote(environment, text) {
+            let reason = named(&self.config.python, &error).to_string();
+            self.failures.push(Event::Template(environment, Err(reason)));
+        }
+    }
+
+    fn end_template(&mut self, environment: u32) {
+        // Its workers are no part of its group, and live on.
+        if let Some(zygote) = self.zygotes.remove(&environment) {
+            self.poller.remove(zygote.socket());
+            zygote.end();
+        }
+    }
+
+    fn confine(&mut self, worker: ProcessId, amounts: &[Amount]) {
+        if let (Some(enforcement), Some(&slot)) =
+            (&mut self.enforcement, self.by_process.get(&worker))
+        {
+            enforcement.confine(worker, self.connections[slot].pid, amounts);
         }
     }
 
@@ -476,20 +511,31 @@ impl Outbox for Io {
         }
     }
 
+    fn know_heads(&mut self, heads: &[String]) {
+        self.settle_heads(heads);
+    }
+
     fn change_tokens(&mut self, tokens: Tokens) {
-        let (Some(net), Some(cluster)) = (self.reach.net_mut(), &self.config.cluster) else {
-            return;
-        };
-        match net.change_tokens(&tokens.tokens, std::path::Path::new(&cluster.keyring)) {
-            Ok(()) => tracing::info!("the cluster's secret was changed"),
-            Err(error) => tracing::error!(error, "the cluster's new secret cannot be used"),
-        }
+        self.use_tokens(&tokens.tokens);
     }
 
     fn exclude(&mut self, why: String) {
         tracing::error!(why, "this node is no member any more");
         crate::complain(&format!("this node ends: {why}"));
         self.last_words = format!("this machine is no longer in the cluster: {why}");
+        self.ending = Some(Ending::Excluded);
+    }
+
+    fn rejoin(&mut self, why: String) {
+        tracing::error!(why, "given up; this node joins again as a new one");
+        self.last_words = rejoining::last_words(&why);
+        self.ending = Some(Ending::GivenUp);
+    }
+
+    fn leave(&mut self, why: String) {
+        tracing::info!(why, "this node leaves");
+        self.last_words = format!("this machine has left the cluster: {why}");
+        self.leaves_because = why;
         self.ending = Some(Ending::Excluded);
     }
 

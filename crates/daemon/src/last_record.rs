@@ -19,7 +19,8 @@ impl Shell {
             return;
         }
         let pid = std::process::id();
-        let Ok(recorder) = self.node.admit(ProcessKind::Observer, pid, JobConfig::default()) else {
+        let Ok(recorder) = self.node.admit(ProcessKind::Observer, pid, JobConfig::default(), 0)
+        else {
             return;
         };
         let process = recorder.process;

@@ -7,6 +7,7 @@
 //! - `shell`: the loop; it turns what happens into events of the core
 //! - `registration`, `departure`: how processes come and go
 //! - `io`: does what the core asks for
+//! - `labels`: those that a node has by itself
 //! - `connection`: a packet socket with a queue for what it cannot take yet
 //! - `zygote`: the process that workers are forked from
 //! - `output`, `lines`, `log_file`, `task_notes`, `log_expiry`: what workers print
@@ -18,6 +19,7 @@
 //! - `warmer`: makes the store's next pages ready
 //! - `activation`: the dashboard's port, and the process that serves it while somebody looks
 //! - `reach`: whether there are others
+//! - `rejoining`: a node that was given up begins again
 //! - `net`, `membership`: other machines, the control service, and what comes from them
 //! - `poller`: what is being waited for
 //!
@@ -32,11 +34,14 @@ pub mod control_service;
 pub mod daemon;
 mod departure;
 mod disk;
+mod enforcement;
 mod event_budget;
 mod event_logs;
 mod files;
 mod io;
+mod labels;
 mod last_record;
+mod limits;
 mod lines;
 mod log_expiry;
 mod log_file;
@@ -47,6 +52,7 @@ mod output;
 mod poller;
 mod reach;
 mod registration;
+mod rejoining;
 mod setting;
 mod shell;
 mod task_notes;

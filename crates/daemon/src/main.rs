@@ -3,6 +3,7 @@
 // As in the library.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -30,13 +31,29 @@ enum Service {
         /// File with its configuration.
         #[arg(long)]
         config: PathBuf,
+        /// It reigned before, and waits now.
+        #[arg(long, hide = true)]
+        again: bool,
     },
     /// The node service of one machine of a cluster.
     Node {
         /// File with its configuration.
         #[arg(long)]
         config: PathBuf,
+        /// Descriptors that the node left which this one was before.
+        #[arg(long, hide = true)]
+        again: Vec<i32>,
     },
+    /// Brings one file of a bucket to this machine, for a runtime environment.
+    Fetch {
+        /// Where it is: `s3://bucket/name`.
+        url: String,
+        /// Where it goes.
+        path: PathBuf,
+    },
+    /// From a dashboard's token, read from standard input, to the certificate (DER, to standard
+    /// output) by which its server is known.
+    Authority,
     /// The dashboard of a node service, which starts it when somebody looks.
     Dashboard {
         /// Descriptor of the listening socket.
@@ -54,11 +71,22 @@ enum Service {
     },
 }
 
+/// The token is no argument: those can be seen by others.
+fn print_authority() -> std::io::Result<()> {
+    let token = std::io::read_to_string(std::io::stdin())?;
+    let certificate = oxiray_net::front_authority(token.trim()).map_err(std::io::Error::other)?;
+    std::io::stdout().write_all(&certificate)
+}
+
 fn main() -> std::process::ExitCode {
     let ended = match Arguments::parse().service {
         Service::Driver { fd } => oxiray_daemon::daemon::run(fd),
-        Service::Control { config } => oxiray_daemon::control_service::run(&config),
-        Service::Node { config } => oxiray_daemon::daemon::run_node(&config),
+        Service::Control { config, again } => oxiray_daemon::control_service::run(&config, again),
+        Service::Node { config, again } => oxiray_daemon::daemon::run_node(&config, &again),
+        Service::Fetch { url, path } => {
+            oxiray_spill::download(&url, &path, &[]).map_err(std::io::Error::other)
+        }
+        Service::Authority => print_authority(),
         Service::Dashboard { fd, session_dir, host, python_version } => {
             oxiray_dashboard::run(fd, Options { session_dir, host, python_version })
         }

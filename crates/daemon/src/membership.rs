@@ -1,12 +1,15 @@
 //! What comes from the control service and from other machines, on its way to the core; and
 //! what the core has said to them, on its way out.
 
+use std::path::Path;
+
 use oxiray_control::{Answers, Now};
 use oxiray_ids::ProcessId;
 use oxiray_node::Event;
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
 use oxiray_wire::cluster::from_control;
 
+use crate::io::Io;
 use crate::net::Incoming;
 use crate::net::bridge::Outgoing;
 use crate::poller::Token;
@@ -18,6 +21,36 @@ const MOST_EARLY: usize = 10_000;
 
 fn now() -> Now {
     Now { ns: monotonic_ns(), wall_ms: wall_ns() / 1_000_000 }
+}
+
+impl Io {
+    /// The control service that is connected is the one: who looks for it from here, now or after
+    /// this node was given up, is to find it, and all others.
+    pub(crate) fn settle_heads(&mut self, all: &[String]) {
+        let (Some(net), Some(cluster)) = (self.reach.net_mut(), &mut self.config.cluster) else {
+            return;
+        };
+        let heads = net.settle_heads(all);
+        let before = std::mem::replace(&mut cluster.control, heads.join(","));
+        if before == cluster.control {
+            return;
+        }
+        tracing::info!(heads = cluster.control, "where control services are");
+        if let Err(error) = self.session.know_heads(&heads) {
+            tracing::warn!(%error, "commands of this machine may not find the control service");
+        }
+    }
+
+    /// The cluster's secret changed.
+    pub(crate) fn use_tokens(&mut self, tokens: &[String]) {
+        let (Some(net), Some(cluster)) = (self.reach.net_mut(), &self.config.cluster) else {
+            return;
+        };
+        match net.change_tokens(tokens, Path::new(&cluster.keyring)) {
+            Ok(()) => tracing::info!("the cluster's secret was changed"),
+            Err(error) => tracing::error!(error, "the cluster's new secret cannot be used"),
+        }
+    }
 }
 
 impl Shell {
@@ -55,7 +88,11 @@ impl Shell {
                     self.hear_own_control();
                 }
             }
-            Reach::Others(net) => net.on_time(now_ns, &self.io.poller),
+            Reach::Others(net) => {
+                let mut incoming = Vec::new();
+                net.on_time(now_ns, &self.io.poller, &mut incoming);
+                self.take_incoming(incoming);
+            }
         }
     }
 
@@ -100,6 +137,15 @@ impl Shell {
                     self.deliver(ProcessId(from), ProcessId(to), frame);
                 }
                 Incoming::Lost(node, why) => self.on_peer_lost(node, why),
+                Incoming::Away(node) => {
+                    tracing::warn!(node, "no way leads to a node");
+                    self.event(Event::PeerAway(node));
+                }
+                Incoming::Back(node) => {
+                    tracing::info!(node, "a way leads to the node again");
+                    self.event(Event::PeerBack(node));
+                }
+                Incoming::Unreached(node) => self.on_unreached(node),
                 Incoming::Control(body) => self.on_control(*body),
                 Incoming::ControlLost(why) => {
                     tracing::warn!(why, "the control service is away");
@@ -110,10 +156,16 @@ impl Shell {
     }
 
     fn on_control(&mut self, body: from_control::Body) {
-        if matches!(body, from_control::Body::Welcome(_)) {
+        let is_welcome = matches!(body, from_control::Body::Welcome(_));
+        if is_welcome {
             tracing::info!("this node is a member");
         }
         self.event(Event::FromControl(body));
+        if let Some(cluster) = self.io.config.cluster.as_ref().filter(|_| is_welcome) {
+            // Programs are told which it is.
+            let reigning = cluster.control.split(',').next().unwrap_or_default();
+            reigning.clone_into(&mut self.shared.registered.control);
+        }
         if !self.early.is_empty() {
             self.deliver_early();
         }
@@ -152,14 +204,41 @@ impl Shell {
     }
 
     fn on_peer_lost(&mut self, node: u32, why: String) {
-        tracing::warn!(node, why, "the connection with a node broke");
+        tracing::warn!(node, why, "what was between this node and another is over");
         let info = self.node.node_info(node);
         if let (Some(net), Some(info)) = (self.io.reach.net_mut(), &info) {
-            // What is on its way from it is not to be trusted any more.
-            net.remove_node(node, &self.io.poller);
+            // Bytes that are on their way from it are not to be trusted any more.
+            net.transfers.remove_node(node);
             net.add_node(info);
         }
         self.event(Event::PeerLost(node, why));
+    }
+
+    /// No way has led to a node for long. If the control service hears it, it lives, and what is
+    /// between the two would wait for ever.
+    fn on_unreached(&mut self, node: u32) {
+        let parted = self.node.is_known_to_live(node)
+            && self.io.reach.net_mut().is_some_and(|net| net.part_from(node, &self.io.poller));
+        if parted {
+            self.on_peer_lost(node, "no way leads to it, nor through any other node".into());
+            self.event(Event::PeerLives(node));
+        }
+    }
+
+    /// After every round of the loop: processes see how long they may go on without this service.
+    pub(crate) fn show_lease(&mut self) {
+        let Some(until) = self.node.lease_until() else {
+            return;
+        };
+        self.lease_end.show(until);
+        let is_fenced = self.node.is_fenced();
+        match (std::mem::replace(&mut self.was_fenced, is_fenced), is_fenced) {
+            (false, true) => tracing::warn!(
+                "this node's lease is over: actors that may be started elsewhere end here"
+            ),
+            (true, false) => tracing::info!("this node has a lease again"),
+            _ => {}
+        }
     }
 
     /// After every round of the loop: what was said goes out.

@@ -16,8 +16,8 @@ pub(crate) enum Token {
     Termination,
     /// The driver's process ended.
     DriverEnded,
-    /// The zygote speaks or is gone.
-    Zygote,
+    /// The zygote of an environment speaks or is gone.
+    Zygote(u32),
     /// The disk has news.
     Disk,
     /// The connection in this slot.
@@ -48,7 +48,7 @@ impl Token {
             Self::Listener => (0, 0, 0),
             Self::Termination => (1, 0, 0),
             Self::DriverEnded => (2, 0, 0),
-            Self::Zygote => (3, 0, 0),
+            Self::Zygote(number) => (3, number as usize, 0),
             Self::Disk => (6, 0, 0),
             Self::Connection(index) => (4, index, 0),
             Self::NetListener => (7, 0, 0),
@@ -70,7 +70,7 @@ impl Token {
             0 => Self::Listener,
             1 => Self::Termination,
             2 => Self::DriverEnded,
-            3 => Self::Zygote,
+            3 => Self::Zygote(index as u32),
             4 => Self::Connection(index),
             6 => Self::Disk,
             7 => Self::NetListener,
@@ -158,7 +158,8 @@ mod tests {
             Token::Disk,
             Token::Termination,
             Token::DriverEnded,
-            Token::Zygote,
+            Token::Zygote(0),
+            Token::Zygote(70_000),
             Token::NetListener,
             Token::NetLink(5),
             Token::Gateway,

@@ -21,7 +21,7 @@ impl Shell {
             self.io.poller.add(pidfd, Token::DriverEnded)?;
         }
         let slot = self.add_connection(connection)?;
-        self.register(slot, ProcessKind::Driver, Vec::new(), job);
+        self.register(slot, ProcessKind::Driver, Vec::new(), job, 0);
         self.io.driver = self.io.connections[slot].process.unwrap_or(ProcessId(u64::MAX));
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Shell {
         match refusal {
             None => {
                 let job = register.job.clone().unwrap_or_default();
-                self.register(slot, register.kind(), fds, job);
+                self.register(slot, register.kind(), fds, job, register.environment);
             }
             Some(text) => self.refuse(slot, text),
         }
@@ -88,10 +88,17 @@ impl Shell {
         self.close(slot);
     }
 
-    fn register(&mut self, slot: usize, kind: ProcessKind, pipes: Vec<OwnedFd>, job: JobConfig) {
+    fn register(
+        &mut self,
+        slot: usize,
+        kind: ProcessKind,
+        pipes: Vec<OwnedFd>,
+        job: JobConfig,
+        environment: u32,
+    ) {
         let pid = self.io.connections[slot].pid;
-        let namespace = job.namespace.clone();
-        let admitted = match self.node.admit(kind, pid, job) {
+        let (namespace, settings) = (job.namespace.clone(), job.settings.clone());
+        let admitted = match self.node.admit(kind, pid, job, environment) {
             Ok(admitted) => admitted,
             Err(error) => return self.refuse(slot, error.to_string()),
         };
@@ -100,7 +107,7 @@ impl Shell {
         self.io.connections[slot].is_driver = kind == ProcessKind::Driver;
         self.io.by_process.insert(process, slot);
         if kind == ProcessKind::Worker {
-            if let Some(zygote) = &mut self.io.zygote {
+            if let Some(zygote) = self.io.zygotes.get_mut(&environment) {
                 zygote.settle(pid);
             }
             self.add_output(slot, process, pid, pipes);
@@ -118,10 +125,12 @@ impl Shell {
         if kind == ProcessKind::Driver {
             registered.driver = process.0;
             registered.namespace = namespace.clone();
+            registered.settings = settings.clone();
             if self.io.reach.is_alone() {
                 // Workers of the only driver need not be told again.
                 self.shared.registered.driver = process.0;
                 self.shared.registered.namespace = namespace;
+                self.shared.registered.settings = settings;
             }
         }
         let Shared { bells, arena, table, .. } = &self.shared;

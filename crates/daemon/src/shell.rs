@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
+use oxiray_channel::LeaseEnd;
 use oxiray_events::{EventLog, Role};
+use oxiray_ids::ProcessId;
 use oxiray_node::{Event, Node, Outbox};
+use oxiray_session::Session;
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::control::{Registered, ToNode, from_node, to_node::Body};
+use oxiray_sys::control_group::USUAL_ROOT;
+use oxiray_sys::machine::own_memory;
+use oxiray_wire::control::{NodeConfig, Registered, ToNode, from_node, to_node::Body};
 use prost::Message;
 
 use crate::connection::Received;
@@ -39,8 +45,12 @@ pub(crate) struct Shell {
     pub(crate) io: Io,
     pub(crate) shared: Shared,
     pub(crate) listener: OwnedFd,
-    memory_watch: Option<MemoryWatch>,
+    pub(crate) memory_watch: MemoryWatch,
     warmer: Warmer,
+    /// Where processes see when this node's lease ends,
+    pub(crate) lease_end: LeaseEnd,
+    /// and whether it had the last time.
+    pub(crate) was_fenced: bool,
     pub(crate) departing: Vec<Departing>,
     /// What this service itself records, made when there is something.
     events: Option<EventLog>,
@@ -58,9 +68,10 @@ impl Shell {
         shared: Shared,
         listener: OwnedFd,
         warmer: Warmer,
+        lease_end: LeaseEnd,
     ) -> Self {
         let now = monotonic_ns();
-        let memory_watch = MemoryWatch::new(io.config.memory_usage_threshold, now);
+        let memory_watch = memory_watch(io.config.memory_usage_threshold, now);
         let session = io.session.path();
         let event_logs = EventLogs::new(session);
         let event_budget = EventBudget::new(session, Budget::from_environment(), now);
@@ -71,6 +82,8 @@ impl Shell {
             listener,
             memory_watch,
             warmer,
+            lease_end,
+            was_fenced: false,
             departing: Vec::new(),
             events: None,
             event_logs,
@@ -85,14 +98,14 @@ impl Shell {
         self.hear_own_control();
     }
 
-    /// Runs until the session ends.
-    pub(crate) fn run(mut self) {
+    /// Runs until the session ends; what is needed to begin again, if it is to.
+    pub(crate) fn run(mut self) -> Option<(NodeConfig, Session)> {
         // The first event of all lets the core start its workers.
         self.event(Event::Tick);
         let mut tokens = Vec::new();
         loop {
-            while let Some(reason) = self.io.failed_starts.pop() {
-                self.event(Event::StartFailed { reason });
+            while let Some(failure) = self.io.failures.pop() {
+                self.event(failure);
             }
             if let Some(ending) = self.io.ending {
                 self.find_readers();
@@ -110,6 +123,7 @@ impl Shell {
             }
             self.on_time();
             self.flush_network();
+            self.show_lease();
             self.warmer.follow(self.node.store_reached());
         }
     }
@@ -131,8 +145,7 @@ impl Shell {
 
     fn timeout(&self) -> Option<Duration> {
         let departing = self.departing.iter().map(|departing| departing.until);
-        let watch = self.memory_watch.as_ref().map(MemoryWatch::next);
-        let watch = watch.into_iter().chain([self.event_budget.next()]);
+        let watch = [self.memory_watch.next(), self.event_budget.next()];
         let network = self.next_network_wakeup();
         let next = departing.chain(watch).chain(self.node.next_wakeup()).chain(network).min()?;
         // Never less than a moment: a time in the past must not become a spin.
@@ -144,24 +157,24 @@ impl Shell {
         if self.node.next_wakeup().is_some_and(|at| now >= at) {
             self.event(Event::Tick);
         }
-        let watch = self.memory_watch.as_mut();
-        let victim = watch.and_then(|watch| watch.look(now, self.node.busy_workers()));
-        if let Some((process, reason)) = victim {
-            self.event(Event::OutOfMemory { process, reason });
+        if let Some(shortage) = self.memory_watch.look(now)
+            && let Some((process, reason)) = self.node.choose_to_end(shortage, own_memory)
+        {
+            tracing::warn!(process = process.0, "{reason}");
+            self.memory_watch.told_to_end(process, now);
+            self.event(Event::OutOfMemory { process, reason, over_limit: false });
         }
         self.end_overdue(now);
         self.on_network_time(now);
-        if let Some(gone) = self.event_budget.look(now, &mut self.event_logs) {
-            self.record().dropped(gone.bytes, gone.until_ns);
-        }
+        let Self { event_budget, event_logs, events, io, node, .. } = self;
+        event_budget.look(now, event_logs, |gone| {
+            own_log(events, io.session.path(), node.gateway()).dropped(gone.bytes, gone.until);
+        });
     }
 
     /// The log of this service, as of now.
     pub(crate) fn record(&mut self) -> &mut EventLog {
-        let (session, own) = (self.io.session.path(), self.node.gateway());
-        let log = self.events.get_or_insert_with(|| EventLog::new(session, own, Role::Node));
-        log.set_now(monotonic_ns());
-        log
+        own_log(&mut self.events, self.io.session.path(), self.node.gateway())
     }
 
     fn on_token(&mut self, token: Token) {
@@ -175,7 +188,7 @@ impl Shell {
                     self.close(slot);
                 }
             }
-            Token::Zygote => self.on_zygote(),
+            Token::Zygote(environment) => self.on_zygote(environment),
             Token::Disk => {
                 for news in self.io.disk.news() {
                     self.event(Event::Disk(news));
@@ -287,7 +300,28 @@ impl Shell {
     }
 }
 
+/// What looks at the memory, as this process's settings have it.
+fn memory_watch(threshold: f64, now: u64) -> MemoryWatch {
+    let refresh = oxiray_settings::MEMORY_MONITOR_REFRESH_MS.count().unwrap_or_else(|malformed| {
+        tracing::warn!("{malformed}");
+        oxiray_settings::MEMORY_MONITOR_REFRESH_MS.default_count()
+    });
+    let groups_at = oxiray_settings::CGROUP_ROOT.path().unwrap_or_else(|| USUAL_ROOT.into());
+    MemoryWatch::new(threshold, refresh, Path::new(&groups_at), now)
+}
+
 /// Whether standard input, by which whoever started this holds it, has been closed.
 pub(crate) fn starter_is_gone() -> bool {
     !matches!(rustix::io::read(rustix::stdio::stdin(), &mut [0; 64]), Ok(1..))
+}
+
+/// The log of this service, which is made when there is something to record.
+fn own_log<'a>(
+    events: &'a mut Option<EventLog>,
+    session: &Path,
+    own: ProcessId,
+) -> &'a mut EventLog {
+    let log = events.get_or_insert_with(|| EventLog::new(session, own, Role::Node));
+    log.set_now(monotonic_ns());
+    log
 }

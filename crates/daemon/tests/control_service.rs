@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use oxiray_ids::{ActorId, JobId, ProcessId};
 use oxiray_net::{Identity, Keyring, Link, LinkError, Secret, Security};
 use oxiray_wire::cluster::{
-    ControlConfig, FromControl, Hello, Join, Kv, KvVerb, NodeInfo, OfProcess, Purpose, State,
+    ControlConfig, FromControl, Hello, Join, Kv, KvVerb, NodeInfo, OfProcess, Pong, Purpose, State,
     ToControl, Welcome, from_control, to_control,
 };
 use oxiray_wire::control::{Amount, CreateActor, Empty, UNIT, to_node};
@@ -67,6 +67,8 @@ impl Control {
             store: self.store.clone(),
             home: self.dir.display().to_string(),
             address: format!("127.0.0.1:{}", self.port),
+            health: None,
+            standby: false,
         };
         let file = self.dir.join("config");
         std::fs::write(&file, config.encode_to_vec()).unwrap();
@@ -175,7 +177,7 @@ impl Client {
         for index in before..self.heard.len() {
             if matches!(self.heard[index], from_control::Body::Ping(_)) {
                 self.pings += 1;
-                self.say(to_control::Body::Pong(Empty {}));
+                self.say(to_control::Body::Pong(Pong::default()));
             }
         }
         done.map(|_| ())

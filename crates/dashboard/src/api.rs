@@ -186,6 +186,26 @@ pub(crate) async fn profile(State(tools): Tool, given: Arguments) -> Answer<Resp
     Ok(reply(&json!({ "svg": tools.py_spy.profile(pid, seconds).await? })))
 }
 
+pub(crate) async fn cancel(State(tools): Tool, given: Arguments) -> Answer<Response> {
+    let (task, force) = (given.text("task_id"), given.text("force") == "true");
+    let was_there = tools.desk.ask(move |source| source.cancel(&task, force)).await?;
+    let text = match found(was_there, "task")? {
+        true => "It was asked to end.",
+        false => "It had ended before.",
+    };
+    Ok(reply(&json!({ "text": text })))
+}
+
+pub(crate) async fn kill(State(tools): Tool, given: Arguments) -> Answer<Response> {
+    let actor = given.text("actor_id");
+    let was_there = tools.desk.ask(move |source| source.kill(&actor)).await?;
+    let text = match found(was_there, "actor")? {
+        true => "It is being ended.",
+        false => "It had ended before.",
+    };
+    Ok(reply(&json!({ "text": text })))
+}
+
 pub(crate) async fn metrics(State(tools): Tool, _: Arguments) -> Answer<Response> {
     let text = tools.desk.ask(|source| figures::text(source)).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())

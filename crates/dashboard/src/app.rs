@@ -11,7 +11,9 @@ use tower_http::compression::CompressionLayer;
 
 use crate::crowd::Known;
 use crate::desk::Desk;
+use crate::door::{self, Spoken};
 use crate::guard::{Guard, Verdict};
+use crate::jobs::{self, Jobs};
 use crate::live::Live;
 use crate::py_spy::PySpy;
 use crate::reply::{Fault, harden, plain_page};
@@ -25,6 +27,7 @@ pub(crate) struct Tools {
     pub(crate) live: Live,
     pub(crate) tails: Tails,
     pub(crate) py_spy: PySpy,
+    pub(crate) jobs: Jobs,
 }
 
 /// The whole of it.
@@ -35,20 +38,26 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(guard: Guard, desk: Desk) -> Self {
+    pub(crate) fn new(guard: Guard, desk: Desk, jobs: Jobs) -> Self {
         let tools = Tools {
             live: Live::new(desk.clone()),
             tails: Tails::new(desk.clone()),
             py_spy: PySpy::new(),
+            jobs,
             desk,
         };
-        let router = routes::router().fallback(page).with_state(tools);
+        let router = routes::router().merge(jobs::router()).fallback(page).with_state(tools);
         Self { guard: Arc::new(guard), router: router.layer(CompressionLayer::new()) }
     }
 
     pub(crate) async fn answer(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        let mut response = match self.guard.judge(&parts) {
+        let spoken = parts.extensions.get::<Spoken>().copied().unwrap_or(Spoken::Plain);
+        let verdict = match spoken {
+            Spoken::Bare => door::BARE,
+            Spoken::Plain | Spoken::Tls => self.guard.judge(&parts),
+        };
+        let mut response = match verdict {
             Verdict::Enter => {
                 if let Some(known) = parts.extensions.get::<Known>() {
                     known.set();
@@ -57,15 +66,15 @@ impl App {
                 let answered = self.router.clone().oneshot(request).await;
                 answered.unwrap_or_else(|never| match never {})
             }
-            Verdict::Welcome { by_link } => self.welcome(by_link),
+            Verdict::Welcome { by_link } => self.welcome(by_link, spoken == Spoken::Tls),
             Verdict::Refuse(status, why) => refuse(parts.uri.path(), status, why),
         };
         harden(response.headers_mut());
         response
     }
 
-    fn welcome(&self, by_link: bool) -> Response {
-        let cookie = (header::SET_COOKIE, self.guard.cookie());
+    fn welcome(&self, by_link: bool, is_tls: bool) -> Response {
+        let cookie = (header::SET_COOKIE, self.guard.cookie(is_tls));
         if by_link {
             // The browser would keep the cookie back from where a link of elsewhere leads, even
             // after a redirection; from a page of ours it does not.

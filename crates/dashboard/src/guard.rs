@@ -58,9 +58,10 @@ impl Guard {
         Self { token, cookie: format!("oxiray-{port}"), hosts }
     }
 
-    /// The cookie that lets a browser in.
-    pub(crate) fn cookie(&self) -> String {
-        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie, self.token)
+    /// The cookie that lets a browser in. One that came by TLS goes by nothing else.
+    pub(crate) fn cookie(&self, is_tls: bool) -> String {
+        let more = if is_tls { "; Secure" } else { "" };
+        format!("{}={}; Path=/; HttpOnly; SameSite=Strict{more}", self.cookie, self.token)
     }
 
     pub(crate) fn judge(&self, request: &Parts) -> Verdict {

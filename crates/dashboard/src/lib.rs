@@ -2,16 +2,18 @@
 //!
 //! A process of its own, `oxirayd dashboard`. The node service starts it when somebody connects to
 //! the dashboard's port, and it ends when nobody has for a minute; see `activation` in
-//! `crates/daemon`. It only looks: it reads what `oxiray-observe` gives, as `oxiray list` does.
+//! `crates/daemon`. It reads what `oxiray-observe` gives, as `oxiray list` does; by it a task may be
+//! cancelled and an actor ended, and else it only looks.
 //!
 //! - `server`: connections, how many, and for how long; `crowd`: who of the unknown must go
-//! - `guard`, `hosts`: who is answered
+//! - `door`: with TLS, or without; `guard`, `hosts`: who is answered
 //! - `app`: from a request to its answer; `reply`: what every answer has
 //! - `routes`: what there is to ask, written once for the router and the OpenAPI page alike;
 //!   `arguments`: what a request gave, checked by that; `openapi`: the page's document
 //! - `api`: the answers; `desk`: the one reader that all of them share
 //! - `live`: changes, as they happen; `tails`: logs, as they grow
 //! - `metrics`: for Prometheus; `py_spy`: stacks and flame graphs
+//! - `jobs`: jobs that are handed in, by Ray's paths; a process of its own answers for them
 //! - `pages`: the files of the user interface
 //! - `source`: what all of this needs to know of a session; `observed`: from where
 
@@ -20,8 +22,10 @@ mod app;
 mod arguments;
 mod crowd;
 mod desk;
+mod door;
 mod guard;
 mod hosts;
+mod jobs;
 mod live;
 mod metrics;
 mod observed;
@@ -35,6 +39,7 @@ mod source;
 mod tails;
 #[cfg(test)]
 mod tests;
+mod user_metrics;
 
 use std::io;
 use std::net::TcpListener;
@@ -45,8 +50,10 @@ use oxiray_sys::process::inherited_fd;
 
 use app::App;
 use desk::Desk;
+use door::Door;
 use guard::Guard;
 use hosts::Hosts;
+use jobs::Jobs;
 use observed::Observed;
 use server::Limits;
 
@@ -71,15 +78,17 @@ pub fn run(fd: i32, options: Options) -> io::Result<()> {
     server::allow_many_connections();
     let listener = TcpListener::from(inherited_fd(fd)?);
     let address = listener.local_addr()?;
-    let token = Session::at(&options.session_dir)?.dashboard_token()?;
+    let session = Session::at(&options.session_dir)?;
+    let token = session.dashboard_token()?;
+    let door = Door::of(&session, &token)?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let hosts = Hosts::new(address.ip(), &options.host, &machine);
     let guard = Guard::new(token, address.port(), hosts);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let source = Observed::open(&options).map_err(io::Error::other)?;
-        let app = App::new(guard, Desk::new(Box::new(source)));
-        server::serve(listener, app, Limits::from_environment()).await
+        let app = App::new(guard, Desk::new(Box::new(source)), Jobs::new(&options.session_dir));
+        server::serve(listener, app, door, Limits::from_environment()).await
     })
 }
 

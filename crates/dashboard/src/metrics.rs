@@ -1,11 +1,13 @@
 //! Figures for Prometheus, in its text format.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use oxiray_observe::{Query, Resource};
 use serde_json::Value;
 
 use crate::source::{Answer, Source};
+use crate::user_metrics;
 
 /// What there is, as `# HELP` says it. Grafana's dashboard in `docs/grafana` uses these names.
 const METRICS: [(&str, &str); 14] = [
@@ -39,11 +41,11 @@ pub(crate) fn text(source: &mut dyn Source) -> Answer<String> {
             samples.add(metric, &[("state", state)], count);
         }
     }
-    for state in ["ALIVE", "DEAD"] {
+    for state in ["ALIVE", "DRAINING", "DEAD"] {
         let count = rows(&cluster["nodes"]).filter(|node| node["state"] == state).count();
         samples.add("oxiray_nodes", &[("state", state)], &count.into());
     }
-    for node in rows(&cluster["nodes"]).filter(|node| node["state"] == "ALIVE") {
+    for node in rows(&cluster["nodes"]).filter(|node| node["state"] != "DEAD") {
         samples.add_node(node);
     }
     for worker in rows(&workers["rows"]).filter(|worker| worker["is_alive"] != false) {
@@ -53,7 +55,11 @@ pub(crate) fn text(source: &mut dyn Source) -> Answer<String> {
         samples.count("oxiray_workers", &labels[..2]);
         samples.add("oxiray_process_memory_bytes", &labels, &worker["rss"]);
     }
-    Ok(samples.text())
+    let alive: HashSet<&str> = rows(&workers["rows"])
+        .filter(|worker| worker["is_alive"] != false)
+        .filter_map(|worker| worker["worker_id"].as_str())
+        .collect();
+    Ok(samples.text() + &user_metrics::text(&source.figures()?, &alive))
 }
 
 fn rows(value: &Value) -> impl Iterator<Item = &Value> {
@@ -125,7 +131,7 @@ impl Samples {
 }
 
 /// `{a="b",c="d"}`; a name can have anything in it.
-fn show_labels(labels: &[(&str, &str)]) -> String {
+pub(crate) fn show_labels(labels: &[(&str, &str)]) -> String {
     let shown: Vec<String> = labels
         .iter()
         .map(|(name, value)| {

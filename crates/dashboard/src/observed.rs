@@ -66,12 +66,14 @@ impl Source for Observed {
         let Page { rows: nodes, notes: mut missing, .. } =
             self.session.list(Resource::Nodes, &Query::default())?;
         let (actors, jobs) = (self.rows(Resource::Actors)?, self.rows(Resource::Jobs)?);
+        let groups = self.rows(Resource::PlacementGroups)?;
+        let without_room = self.session.groups_without_room()?;
         let tasks = self.tasks()?;
         missing.extend_from_slice(self.session.missing());
         missing.sort_unstable();
         missing.dedup();
         let session = self.session.dir().file_name().unwrap_or_default();
-        let alive = || nodes.iter().filter(|node| node["state"] == "ALIVE");
+        let alive = || nodes.iter().filter(|node| node["state"] != "DEAD");
         let total = |key: &str| alive().filter_map(|node| node[key].as_u64()).sum::<u64>();
         let started = nodes.iter().filter_map(|node| node["start_time_ms"].as_f64());
         let waiting = alive().filter_map(|node| node["waiting"].as_array()).flatten();
@@ -89,7 +91,9 @@ impl Source for Observed {
             "tasks": sum(tasks["rows"].as_array().into_iter().flatten().map(|row| &row["states"])),
             "actors": counts(&actors, "state"),
             "jobs": counts(&jobs, "status"),
-            "waiting": waiting.collect::<Vec<_>>(),
+            "placement_groups": counts(&groups, "state"),
+            "waiting": waiting.cloned().chain(without_room.into_iter().map(Value::from))
+                .collect::<Vec<_>>(),
             "missing": missing,
             "nodes": nodes,
         }))
@@ -116,6 +120,17 @@ impl Source for Observed {
 
     fn why(&mut self, task: &str) -> Answer<Option<String>> {
         Ok(self.session.why(task).map_err(of_one)?.into_iter().next())
+    }
+
+    fn cancel(&mut self, task: &str, force: bool) -> Answer<Option<bool>> {
+        match self.get(Resource::Tasks, task)? {
+            Some(_) => Ok(self.session.cancel(task, force)?),
+            None => Ok(None),
+        }
+    }
+
+    fn kill(&mut self, actor: &str) -> Answer<Option<bool>> {
+        Ok(self.session.kill(actor)?)
     }
 
     fn task_log(&mut self, task: &str) -> Answer<Option<Value>> {
@@ -175,6 +190,10 @@ impl Source for Observed {
     ) -> Answer<Piece> {
         let read = self.session.read_on(node, file, &after, most_bytes(most));
         Ok(piece(read.map_err(unknown_log)?))
+    }
+
+    fn figures(&mut self) -> Answer<Vec<Value>> {
+        Ok(self.session.figures()?.0)
     }
 
     fn worker(&mut self, id: &str) -> Answer<Option<WorkerPlace>> {

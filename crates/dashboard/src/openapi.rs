@@ -10,7 +10,13 @@ pub(crate) fn document() -> Value {
     let mut paths = Map::new();
     for (path, route, resource) in routes::all().iter().flat_map(written_out) {
         let method = if route.is_change { "post" } else { "get" };
-        paths.insert(path, json!({ method: operation(route, resource) }));
+        let mut methods = json!({ method: operation(route, resource) });
+        if route.path.ends_with("/{id}") && resource == Some(Resource::Jobs) {
+            // Ray's path, in `jobs`.
+            methods["delete"] = operation(route, resource);
+            methods["delete"]["summary"] = json!("Forgets a job that was handed in and has ended.");
+        }
+        paths.insert(path, methods);
     }
     json!({
         "openapi": "3.1.0",
@@ -68,7 +74,7 @@ fn operation(route: &Route, resource: Option<Resource>) -> Value {
 }
 
 fn describe(parameter: &Parameter, resource: Option<Resource>) -> Value {
-    let columns = resource.map_or(&[][..], Resource::list_columns);
+    let columns: Vec<&str> = resource.into_iter().flat_map(Resource::list_columns).collect();
     let schema = match parameter.kind {
         Kind::Text => json!({ "type": "string", "pattern": "^[^\\x00]*$" }),
         Kind::Filter => {
@@ -185,6 +191,7 @@ pub(crate) fn cluster() -> Value {
         "tasks": counts(),
         "actors": counts(),
         "jobs": counts(),
+        "placement_groups": counts(),
         "waiting": list(string()),
         "missing": list(string()),
     }))
@@ -201,6 +208,7 @@ pub(crate) fn timeline() -> Value {
         "node_id": string(),
         "worker_id": { "type": ["string", "null"] },
         "pid": integer(),
+        "lane": integer(),
         "label": string(),
         // Start, duration, index of the name, how many, state, task or null if they are many.
         "spans": list(json!({ "type": "array", "minItems": 6, "maxItems": 6 })),

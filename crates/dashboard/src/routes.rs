@@ -82,13 +82,19 @@ const ANY: i64 = i64::MAX;
 
 static RESOURCE: Parameter = in_path(
     "resource",
-    Kind::OneOf(&["tasks", "actors", "objects", "nodes", "workers", "jobs"]),
+    Kind::OneOf(&["tasks", "actors", "objects", "nodes", "workers", "jobs", "placement-groups"]),
     "Of what.",
 );
 static SUMMARIZED: Parameter =
     in_path("resource", Kind::OneOf(&["tasks", "actors", "objects"]), "Of what.");
 static ID: Parameter = in_path("id", Kind::Id, "Its id.");
 static TASK: Parameter = in_path("task_id", Kind::Id, "The task.");
+static ACTOR: Parameter = in_path("actor_id", Kind::Id, "The actor.");
+static FORCE: Parameter = in_query(
+    "force",
+    Kind::OneOf(&["true", "false"]),
+    "Ends the process that runs it; false. Not of calls of actors.",
+);
 static WORKER: Parameter = in_path("worker_id", Kind::Id, "The worker.");
 static NODE: Parameter = in_path("node_id", Kind::Id, "The node whose file it is.");
 static FILE: Parameter = in_path("file", Kind::Text, "Name of the file, as /api/logs has it.");
@@ -238,6 +244,22 @@ static ROUTES: &[Route] = &[
         answer: Answer::Json(openapi::svg),
         is_change: true,
         handler: || post(api::profile),
+    },
+    Route {
+        path: "/api/tasks/{task_id}/cancel",
+        about: "Cancels a task and what it has submitted, as `cancel` does.",
+        parameters: &[&TASK, &FORCE],
+        answer: Answer::Json(openapi::text),
+        is_change: true,
+        handler: || post(api::cancel),
+    },
+    Route {
+        path: "/api/actors/{actor_id}/kill",
+        about: "Ends an actor at once and for good, as `kill` does.",
+        parameters: &[&ACTOR],
+        answer: Answer::Json(openapi::text),
+        is_change: true,
+        handler: || post(api::kill),
     },
     Route {
         path: "/metrics",

@@ -1,4 +1,5 @@
 //! Connections: how many there may be, how long they may say nothing, and when nobody looks.
+//! What they are spoken in, `door` says.
 
 use std::io;
 use std::net::TcpListener;
@@ -9,12 +10,14 @@ use axum::extract::Request;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::app::App;
 use crate::crowd::{Crowd, Known};
+use crate::door::{Door, Spoken, Way};
 
 /// What connections may do.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +62,12 @@ pub(crate) fn allow_many_connections() {
 }
 
 /// Serves until nobody has been connected for a while.
-pub(crate) async fn serve(listener: TcpListener, app: App, limits: Limits) -> io::Result<()> {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: App,
+    door: Door,
+    limits: Limits,
+) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut connections = JoinSet::new();
     let mut crowd = Crowd::new(limits.strangers);
@@ -70,7 +78,8 @@ pub(crate) async fn serve(listener: TcpListener, app: App, limits: Limits) -> io
             accepted = listener.accept(), if has_room => match accepted {
                 Ok((stream, _)) => {
                     let known = Known::default();
-                    let served = serve_connection(stream, app.clone(), known.clone(), limits);
+                    let _ = stream.set_nodelay(true);
+                    let served = enter(stream, door.clone(), app.clone(), known.clone(), limits);
                     crowd.admit(known, connections.spawn(served));
                     // Those that came before have their turn, and become known.
                     tokio::task::yield_now().await;
@@ -89,13 +98,35 @@ pub(crate) async fn serve(listener: TcpListener, app: App, limits: Limits) -> io
     }
 }
 
-async fn serve_connection(stream: TcpStream, app: App, known: Known, limits: Limits) {
-    let _ = stream.set_nodelay(true);
+/// Whoever takes long to say in what they speak is as one who says nothing.
+async fn enter(stream: TcpStream, door: Door, app: App, known: Known, limits: Limits) {
+    let way = door.way(&stream);
+    match tokio::time::timeout(limits.patience, way).await {
+        Ok(Ok(Way::Tls(tls))) => {
+            let shaken = tokio::time::timeout(limits.patience, tls.accept(stream)).await;
+            if let Ok(Ok(stream)) = shaken {
+                serve_connection(stream, Spoken::Tls, app, known, limits).await;
+            }
+        }
+        Ok(Ok(Way::Plain)) => serve_connection(stream, Spoken::Plain, app, known, limits).await,
+        Ok(Ok(Way::Bare)) => serve_connection(stream, Spoken::Bare, app, known, limits).await,
+        Ok(Err(_)) | Err(_) => {}
+    }
+}
+
+async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    stream: S,
+    spoken: Spoken,
+    app: App,
+    known: Known,
+    limits: Limits,
+) {
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (app, known) = (app.clone(), known.clone());
         async move {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(known);
+            request.extensions_mut().insert(spoken);
             Ok::<_, std::convert::Infallible>(app.answer(request).await)
         }
     });

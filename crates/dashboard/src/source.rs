@@ -66,5 +66,11 @@ pub(crate) trait Source: Send {
         after: LogPlace,
         most: usize,
     ) -> Answer<Piece>;
+    /// What programs count, of each process that counts: as `oxiray_observe` reads it.
+    fn figures(&mut self) -> Answer<Vec<Value>>;
+    /// Cancels a task; whether it had not ended by then.
+    fn cancel(&mut self, task: &str, force: bool) -> Answer<Option<bool>>;
+    /// Ends an actor; whether it had not ended by then.
+    fn kill(&mut self, actor: &str) -> Answer<Option<bool>>;
     fn worker(&mut self, id: &str) -> Answer<Option<WorkerPlace>>;
 }

@@ -16,8 +16,10 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::desk::Desk;
+use crate::door::Door;
 use crate::guard::Guard;
 use crate::hosts::Hosts;
+use crate::jobs::Jobs;
 use crate::routes::{self, Kind, Place};
 use crate::server::{self, Limits};
 use crate::source::{Answer, Piece, Source, Window, WorkerPlace};
@@ -55,6 +57,14 @@ impl Source for Fake {
 
     fn why(&mut self, _: &str) -> Answer<Option<String>> {
         Ok(Some("It waits.".into()))
+    }
+
+    fn cancel(&mut self, task: &str, force: bool) -> Answer<Option<bool>> {
+        Ok((task == ID).then_some(force))
+    }
+
+    fn kill(&mut self, actor: &str) -> Answer<Option<bool>> {
+        Ok((actor == ID).then_some(true))
     }
 
     fn task_log(&mut self, _: &str) -> Answer<Option<Value>> {
@@ -104,6 +114,10 @@ impl Source for Fake {
         self.read_log(node, file, after.offset as i64, most)
     }
 
+    fn figures(&mut self) -> Answer<Vec<Value>> {
+        Ok(Vec::new())
+    }
+
     fn worker(&mut self, _: &str) -> Answer<Option<WorkerPlace>> {
         Ok(Some(WorkerPlace { pid: 1, is_here: false }))
     }
@@ -111,7 +125,8 @@ impl Source for Fake {
 
 fn app(fake: &Fake) -> App {
     let hosts = Hosts::new("127.0.0.1".parse().unwrap(), "", "machine");
-    App::new(Guard::new("token".into(), 8265, hosts), Desk::new(Box::new(fake.clone())))
+    let jobs = Jobs::new(std::path::Path::new("/nowhere"));
+    App::new(Guard::new("token".into(), 8265, hosts), Desk::new(Box::new(fake.clone())), jobs)
 }
 
 async fn ask(app: &App, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -158,7 +173,7 @@ async fn every_route_answers_as_documented() {
         let method = if route.is_change { "POST" } else { "GET" };
         let response = ask(&app, method, &path, &[]).await;
         // The made-up worker is on another machine.
-        let expected = if route.is_change { 501 } else { 200 };
+        let expected = if route.path.starts_with("/api/workers/{worker_id}/") { 501 } else { 200 };
         assert_eq!(response.status(), expected, "{path}");
         let other = if route.is_change { "GET" } else { "POST" };
         let response = ask(&app, other, &path, &[]).await;
@@ -270,7 +285,8 @@ async fn it_ends_when_nobody_is_connected() {
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let limits = Limits { idle: Duration::from_millis(50), ..Limits::default() };
-    let served = tokio::spawn(server::serve(listener, app(&Fake::default()), limits));
+    let served =
+        tokio::spawn(server::serve(listener, app(&Fake::default()), Door::local(), limits));
     let connection = tokio::net::TcpStream::connect(address).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!served.is_finished());

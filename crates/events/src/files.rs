@@ -30,7 +30,12 @@ pub struct LocalFiles(PathBuf);
 impl LocalFiles {
     /// The event files of a session.
     pub fn of_session(session: &Path) -> Self {
-        Self(session.join("events"))
+        Self::in_folder(session, "events")
+    }
+
+    /// The files of one of its folders.
+    pub fn in_folder(session: &Path, folder: &str) -> Self {
+        Self(session.join(folder))
     }
 }
 

@@ -28,11 +28,12 @@
 //! none. So a chunk needs no other: the oldest can go.
 
 use oxiray_ids::{ObjectId, ProcessId, TaskId};
+use oxiray_wire::frame::FailureCode;
 
 /// First bytes of a chunk.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"oxirayev");
 /// Of this format.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Bytes before the first slot.
 pub(crate) const HEADER: usize = 128;
 /// Bytes of a slot.
@@ -161,8 +162,8 @@ pub(crate) enum Record {
     Began { task: Named, time: u64 },
     /// Its owner has its answer, and nothing failed: it ran in `peer`.
     Answered { task: Named, time: u64, peer: ProcessId },
-    /// It failed, as its owner sees it: a code of the wire, and in words.
-    Failed { task: Named, time: u64, code: u8, text: u32 },
+    /// It failed, as its owner sees it: why, and in words.
+    Failed { task: Named, time: u64, code: FailureCode, text: u32 },
     /// It ran.
     Ran {
         task: Named,
@@ -185,8 +186,8 @@ pub(crate) enum Record {
     Left { process: ProcessId, running: Running },
     /// The node service gave a log that had been written to a process.
     Given { log: u32, process: ProcessId, time: u64 },
-    /// The oldest records of this node went, so many bytes in all so far; `until` is when the
-    /// newest of them was written, on the clock that people read.
+    /// The oldest records of this node go, so many bytes in all so far; `until` is the time of the
+    /// newest of them.
     Dropped { bytes: u64, until: u64 },
 }
 
@@ -220,6 +221,25 @@ pub(crate) fn slots_of(kind: u8) -> usize {
 }
 
 impl Record {
+    /// When it happened, or began, if it says so.
+    pub(crate) fn time(&self) -> Option<u64> {
+        match *self {
+            Self::Submitted { time, .. }
+            | Self::Ready { time, .. }
+            | Self::Sent { time, .. }
+            | Self::Retried { time, .. }
+            | Self::Began { time, .. }
+            | Self::Answered { time, .. }
+            | Self::Failed { time, .. }
+            | Self::Ended { time, .. }
+            | Self::Begins { time, .. }
+            | Self::Given { time, .. } => Some(time),
+            Self::Ran { start, .. } | Self::Span { start, .. } => Some(start),
+            Self::Left { running, .. } => Some(running.start),
+            Self::Needs(_) | Self::Parent(_) | Self::Dropped { .. } => None,
+        }
+    }
+
     /// How many slots it takes.
     #[inline(always)]
     pub(crate) fn slots(&self) -> usize {
@@ -259,7 +279,7 @@ impl Record {
                 head(&mut slots, RETRIED, if waits { WAITS } else { 0 }, task, time);
             }
             Self::Failed { task, time, code, text } => {
-                head(&mut slots, FAILED, code, task, time);
+                head(&mut slots, FAILED, code as u8, task, time);
                 put(&mut slots, 24, text.to_le_bytes());
             }
             Self::Ran { task, start, outcome, fetch, execute, store, name, exception, text } => {
@@ -336,7 +356,11 @@ impl Record {
             SENT => Self::Sent { task, time, peer: ProcessId(u64(24)) },
             ANSWERED => Self::Answered { task, time, peer: ProcessId(u64(24)) },
             RETRIED => Self::Retried { task, time, waits: detail & WAITS != 0 },
-            FAILED => Self::Failed { task, time, code: detail, text: u32(24) },
+            FAILED => {
+                // One of a later version is at least a failure.
+                let code = FailureCode::from_u8(detail).unwrap_or(FailureCode::System);
+                Self::Failed { task, time, code, text: u32(24) }
+            }
             ENDED => Self::Ended { process: ProcessId(u64(24)), time },
             BEGINS => {
                 let role = Role::from_u32(u32::from(detail))?;

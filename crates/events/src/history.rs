@@ -11,6 +11,7 @@ use hashbrown::{HashMap, HashTable};
 use oxiray_ids::{ActorId, ProcessId, TaskId};
 
 use crate::format::{Role, TaskKind};
+use crate::lanes::Lanes;
 use crate::tail::Tail;
 use crate::task::{Entry, Failed, State, Task, Tried};
 
@@ -42,6 +43,8 @@ pub struct Process {
     pub(crate) runs: Vec<Run>,
     /// When the last of these ended.
     pub(crate) last_end: u64,
+    /// Its lanes: what overlaps is in different ones.
+    pub(crate) lanes: Lanes,
     /// What users marked, by start.
     pub(crate) spans: Vec<Span>,
     /// Runs or spans are not in order: rare, since a process records what it does in order.
@@ -64,6 +67,7 @@ impl Process {
             began,
             runs,
             last_end: 0,
+            lanes: Lanes::default(),
             spans,
             is_mixed,
         }
@@ -79,7 +83,8 @@ impl Process {
             || self.running.is_some_and(|running| running.is(task, attempt))
     }
 
-    pub(crate) fn add_run(&mut self, run: Run) {
+    pub(crate) fn add_run(&mut self, mut run: Run) {
+        run.lane = self.lanes.add(run.start, run.duration);
         self.is_mixed |= self.runs.last().is_some_and(|last| last.start > run.start);
         self.last_end = self.last_end.max(run.start.saturating_add(run.duration));
         self.runs.push(run);
@@ -112,6 +117,8 @@ pub(crate) struct Run {
     pub(crate) start: u64,
     pub(crate) duration: u64,
     pub(crate) task: u32,
+    /// Of its process.
+    pub(crate) lane: u16,
     pub(crate) has_failed: bool,
 }
 
@@ -182,6 +189,8 @@ pub struct History {
     /// Records that could not be written, by node and log.
     pub(crate) lost: HashMap<(u32, u32), u64, RandomState>,
     pub(crate) dropped: HashMap<u32, Dropped, RandomState>,
+    /// Chunks that went while they were read.
+    pub(crate) vanished: u64,
     /// Ends of processes that were read.
     pub(crate) ends: u64,
     pub(crate) version: u64,
@@ -208,6 +217,7 @@ impl Default for History {
             given: HashMap::default(),
             lost: HashMap::default(),
             dropped: HashMap::default(),
+            vanished: 0,
             ends: 0,
             version: 0,
         }

@@ -17,6 +17,7 @@
 //! - [`task`]: one task of it
 //! - `reading`, `tables`: how it grows, and what it is made of
 //! - `tail`: the growth of one log's files
+//! - `lanes`: what a process ran at the same time, side by side
 //! - [`timeline`]: what ran when, as many rectangles as fit on a screen
 //! - [`trace`]: what ran when, all of it, as a Chrome trace
 //!
@@ -38,7 +39,9 @@ mod chunk;
 pub mod files;
 mod format;
 pub mod history;
+mod lanes;
 pub mod log;
+mod newest;
 mod reading;
 mod tables;
 mod tail;
@@ -54,4 +57,5 @@ pub use files::{FileInfo, Files, LocalFiles};
 pub use format::{Role, TaskKind};
 pub use history::{Dropped, History, Process, SummaryRow};
 pub use log::{EventLog, Label, Ran};
+pub use newest::newest_record;
 pub use task::{Attempt, Failure, State, Task};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 use oxiray_sys::clock::{monotonic_ns, wall_ns};
+use oxiray_wire::frame::FailureCode;
 
 use crate::chunk::{Chunk, SLOTS_AT_ONCE};
 use crate::format::{
@@ -192,8 +193,8 @@ impl EventLog {
         self.about(task, attempt, |task| Record::Retried { task, time, waits });
     }
 
-    /// A task failed for a reason that its worker could not tell: a code of the wire, in words.
-    pub fn failed(&mut self, task: TaskId, attempt: u16, code: u8, message: &str) {
+    /// A task failed for a reason that its worker could not tell, in words.
+    pub fn failed(&mut self, task: TaskId, attempt: u16, code: FailureCode, message: &str) {
         self.open_for_texts();
         let (time, text) = (self.now, self.text(message));
         self.about(task, attempt, |task| Record::Failed { task, time, code, text });
@@ -290,10 +291,10 @@ impl EventLog {
         self.write(Record::Given { log, process, time });
     }
 
-    /// So many bytes of this node's oldest records have gone so far, the newest of them of the
-    /// time `until_ns` since 1970; for the node service to say.
-    pub fn dropped(&mut self, bytes: u64, until_ns: u64) {
-        self.write(Record::Dropped { bytes, until: until_ns });
+    /// So many bytes of this node's oldest records have gone so far, or are about to, the newest of
+    /// them of the time `until` of the monotonic clock; for the node service to say, before they go.
+    pub fn dropped(&mut self, bytes: u64, until: u64) {
+        self.write(Record::Dropped { bytes, until });
     }
 
     /// Sees to it that a record's texts and the record come into one chunk.

@@ -14,19 +14,32 @@ use crate::history::{Dropped, History, NONE, Process, Run, Runs, Span, UNNAMED};
 use crate::tail::{News, Tail};
 use crate::task::Failed;
 
-/// The code of the wire for what was cancelled.
-const CANCELLED: u8 = FailureCode::Cancelled as u8;
-
 /// The node service among the processes of its node.
 const NODE_SERVICE: u32 = 0;
 /// Clocks nearer than this are one.
 const SAME_CLOCK_NS: u64 = 1_000_000;
+/// So often files are read again of which some went meanwhile.
+const READ_AGAIN: usize = 3;
 
 impl History {
     /// Reads what is new in the files of a node; whether there was anything. What cannot be read
     /// is read another time: the error is that of the first such file.
     pub fn update(&mut self, node: u32, files: &mut dyn Files) -> io::Result<bool> {
         let before = self.version;
+        let mut vanished = self.vanished;
+        let mut read = self.read_once(node, files);
+        // What went while it was read: that it went was said before, and has to be read, too.
+        for _ in 0..READ_AGAIN {
+            if read.is_err() || self.vanished == vanished {
+                break;
+            }
+            vanished = self.vanished;
+            read = self.read_once(node, files);
+        }
+        read.map(|()| self.version != before)
+    }
+
+    fn read_once(&mut self, node: u32, files: &mut dyn Files) -> io::Result<()> {
         let Listed { chunks: mut listed, lost } = list(files)?;
         for (log, count) in lost {
             self.note_lost(node, log, count);
@@ -52,7 +65,7 @@ impl History {
                 process.spans.sort_by_key(|span| span.start);
             }
         }
-        read.map(|()| self.version != before)
+        read
     }
 
     /// Reads what is new of each log; `read` has the first failure.
@@ -85,6 +98,7 @@ impl History {
                     Err(_) => {}
                 }
             }
+            self.vanished += std::mem::take(&mut tail.vanished);
             self.tails.insert(key, tail);
         }
     }
@@ -108,6 +122,12 @@ impl History {
             (process.ended_ns, process.is_unread) = (Some(time_ns), true);
             self.version += 1;
         }
+    }
+
+    /// A node says what it has dropped so far.
+    fn note_dropped(&mut self, node: u32, bytes: u64, until_ns: u64) {
+        let before = self.dropped.get(&node).map_or(0, |dropped| dropped.until_ns);
+        self.dropped.insert(node, Dropped { bytes, until_ns: until_ns.max(before) });
     }
 
     /// A log says how many of its records could not be written so far.
@@ -239,7 +259,7 @@ impl History {
     /// Whether its owner said that it was cancelled.
     fn was_cancelled(&mut self, task: u32, attempt: u16) -> bool {
         let known = self.tried(task, attempt).failure.wrapping_sub(1);
-        self.failures.get(known as usize).is_some_and(|known| known.code == CANCELLED)
+        self.failures.get(known as usize).is_some_and(|known| known.code == FailureCode::Cancelled)
     }
 
     fn apply(
@@ -284,8 +304,7 @@ impl History {
             }
             Record::Dropped { bytes, until } => {
                 let node = self.processes[process as usize].node;
-                let dropped = self.dropped.entry(node).or_default();
-                *dropped = Dropped { bytes, until_ns: until.max(dropped.until_ns) };
+                self.note_dropped(node, bytes, wall(until, tail.to_wall));
                 return Ok(());
             }
             Record::Parent(task) => {
@@ -378,7 +397,7 @@ impl History {
                 let tried = self.tried(task, named.attempt);
                 tried.given_up = true;
                 // The worker's own word says more, but not of what was cancelled.
-                if tried.outcome != Some(Outcome::Raised) || code == CANCELLED {
+                if tried.outcome != Some(Outcome::Raised) || code == FailureCode::Cancelled {
                     tried.failure = failure;
                 }
             }
@@ -393,7 +412,8 @@ impl History {
                     let exception = self.name_at(exception, tail, files)?;
                     let time = start.saturating_add(end);
                     let (log, chunk) = (tail.number, tail.chunk);
-                    let failed = Failed { time, code: 0, exception, process, log, chunk, text };
+                    let code = FailureCode::TaskError;
+                    let failed = Failed { time, code, exception, process, log, chunk, text };
                     self.failures.push(failed);
                     failure = self.failures.len() as u32;
                 }
@@ -409,7 +429,7 @@ impl History {
                     entry.name = name;
                 }
                 let has_failed = outcome == Outcome::Raised;
-                let run = Run { start, duration: end, task, has_failed };
+                let run = Run { start, duration: end, task, lane: 0, has_failed };
                 self.processes[process as usize].began.remove(&(task, named.attempt));
                 self.processes[process as usize].add_run(run);
             }

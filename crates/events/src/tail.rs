@@ -26,6 +26,8 @@ pub(crate) struct Tail {
     pub(crate) homes: HashMap<u32, u32, RandomState>,
     /// Texts that were not there, in this update: the next one looks again.
     pub(crate) missing: HashSet<u32, RandomState>,
+    /// How many chunks were listed, and not there any more.
+    pub(crate) vanished: u64,
     /// It was read to its end since nobody writes it (E-6).
     pub(crate) is_read: bool,
     /// The place among the processes of the one whose records these are, once a header was read.
@@ -57,6 +59,7 @@ impl Tail {
             names: HashMap::default(),
             homes: HashMap::default(),
             missing: HashSet::default(),
+            vanished: 0,
             is_read: false,
             process: None,
             to_wall: 0,
@@ -70,6 +73,7 @@ impl Tail {
         loop {
             let name = chunk_name(self.number, self.chunk);
             let header = read_exactly(files, &name, 0, HEADER)?;
+            self.vanished += u64::from(header.is_none());
             let header = header.and_then(|bytes| Header::decode(&bytes));
             let header = header.filter(|header| header.log == self.number);
             if let Some(header) = header {

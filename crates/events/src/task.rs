@@ -22,6 +22,9 @@ pub enum State {
     Finished,
     /// Failed for good.
     Failed,
+    /// Ended because nobody wanted it any more, or what it took. Not a word of Ray's state API,
+    /// which has `FAILED` for it.
+    Cancelled,
     /// Ended in a way that nobody knows any more: who knew it is gone, and so is its record. Not
     /// a word of Ray's state API, whose nearest is `NIL`.
     Unknown,
@@ -29,18 +32,19 @@ pub enum State {
 
 impl State {
     /// All of them, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::PendingArguments,
         Self::PendingNode,
         Self::Submitted,
         Self::Running,
         Self::Finished,
         Self::Failed,
+        Self::Cancelled,
         Self::Unknown,
     ];
 
     /// Its name in Ray.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::PendingArguments => "PENDING_ARGS_AVAIL",
             Self::PendingNode => "PENDING_NODE_ASSIGNMENT",
@@ -48,13 +52,19 @@ impl State {
             Self::Running => "RUNNING",
             Self::Finished => "FINISHED",
             Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
             Self::Unknown => "UNKNOWN",
         }
     }
 
     /// Whether nothing more happens to it.
     pub fn is_end(self) -> bool {
-        matches!(self, Self::Finished | Self::Failed | Self::Unknown)
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled | Self::Unknown)
+    }
+
+    /// Whether it ended and came to nothing.
+    pub fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Cancelled)
     }
 }
 
@@ -110,7 +120,7 @@ pub(crate) struct Tried {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed {
     pub(crate) time: u64,
-    pub(crate) code: u8,
+    pub(crate) code: FailureCode,
     pub(crate) exception: u32,
     pub(crate) process: u32,
     /// The text is beside this chunk.
@@ -132,8 +142,8 @@ enum Loss {
 pub struct Failure<'a> {
     /// When, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Code of the wire; 0: it raised.
-    pub code: u8,
+    /// What kind of failure.
+    pub code: FailureCode,
     /// Name of the exception, if it raised one.
     pub exception: Option<&'a str>,
     /// The traceback, or the reason in words: read it by [`crate::texts::read`].
@@ -143,7 +153,7 @@ pub struct Failure<'a> {
 impl Failure<'_> {
     /// Ray's word for it.
     pub fn error_type(&self) -> &'static str {
-        FailureCode::from_u8(self.code).unwrap_or(FailureCode::System).error_type()
+        self.code.error_type()
     }
 }
 
@@ -269,6 +279,7 @@ impl<'a> Attempt<'a> {
         let tried = self.tried;
         match tried.outcome {
             // Its worker may have died before it could answer: what the owner says counts.
+            _ if self.was_cancelled() => State::Cancelled,
             _ if tried.given_up => State::Failed,
             Some(Outcome::Done) => State::Finished,
             Some(Outcome::Raised) => State::Failed,
@@ -283,6 +294,13 @@ impl<'a> Attempt<'a> {
                 None => State::PendingArguments,
             },
         }
+    }
+
+    /// Whether its owner says that it was cancelled.
+    fn was_cancelled(&self) -> bool {
+        let at = self.tried.failure.wrapping_sub(1);
+        let failure = self.history.failures.get(at as usize);
+        self.tried.given_up && failure.is_some_and(|failed| failed.code == FailureCode::Cancelled)
     }
 
     fn owner(&self) -> Option<&'a Process> {
@@ -391,7 +409,7 @@ impl<'a> Attempt<'a> {
         let at = self.tried.failure.wrapping_sub(1);
         let Some(failed) = self.history.failures.get(at as usize) else {
             let Some(Loss::Failed(time_ns, code)) = self.loss() else { return None };
-            return Some(Failure { time_ns, code: code as u8, exception: None, text: None });
+            return Some(Failure { time_ns, code, exception: None, text: None });
         };
         let process = self.history.processes.get(failed.process as usize)?;
         let Failed { log, chunk, text: at, .. } = *failed;

@@ -4,6 +4,7 @@ mod damaged;
 mod handed_on;
 mod lost;
 mod merging;
+mod overlapping;
 mod recording;
 mod tracing;
 mod viewing;

@@ -1,12 +1,13 @@
 //! What ran when, as many rectangles as fit on a screen.
 //!
-//! A row each process. Runs narrower than a pixel that follow each other are one span: how many
+//! A row each process, or as many as it ran calls at once. Runs narrower than a pixel that follow each other are one span: how many
 //! they are, and the name that most of them have. So the size of a view depends on the width of
 //! the screen and not on how many tasks there are.
 
 use oxiray_ids::TaskId;
 
 use crate::history::{History, Process, Run};
+use crate::lanes;
 use crate::task::{State, Task};
 
 /// Which tasks to show.
@@ -27,11 +28,17 @@ pub struct View<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
-/// One process.
+/// More rows of one process would not fit on a screen: the rest shares one, in which runs that
+/// overlap are one span.
+const MOST_LANES: usize = 100;
+
+/// One process, or a lane of one that runs several calls at once.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     /// The process.
     pub process: &'a Process,
+    /// Its lane, from 0.
+    pub lane: usize,
     /// What it ran, by start.
     pub spans: Vec<Span>,
 }
@@ -74,11 +81,22 @@ pub fn view<'a>(
     processes.sort_by_key(|process| process.id);
     let mut rows = Vec::new();
     for process in processes {
-        let mut spans = merge(history, process, from_ns, to_ns, pixel, &mut names);
-        spans.extend(running(history, process, from_ns, to_ns, &mut names));
-        if !spans.is_empty() {
-            rows.push(Row { process, spans });
+        let mut lanes: Vec<Vec<Span>> = Vec::new();
+        for (lane, runs) in visible(process, from_ns, to_ns).into_iter().enumerate() {
+            let is_crowded = lane + 1 == MOST_LANES;
+            lanes.push(merge(history, runs, from_ns, pixel, is_crowded, &mut names));
         }
+        for (lane, span) in running(history, process, from_ns, to_ns, &mut names) {
+            // What runs and has no lane of its own is one span.
+            let lane = lane.min(MOST_LANES);
+            lanes.resize(lanes.len().max(lane + 1), Vec::new());
+            match lanes[lane].first_mut().filter(|_| lane == MOST_LANES) {
+                Some(crowd) => crowd.add(&span),
+                None => lanes[lane].push(span),
+            }
+        }
+        let lanes = lanes.into_iter().enumerate().filter(|(_, spans)| !spans.is_empty());
+        rows.extend(lanes.map(|(lane, spans)| Row { process, lane, spans }));
     }
     let listed = names.listed.iter().map(|name| history.name(*name)).collect();
     View { extent_ns: history.extent_ns(), names: listed, rows }
@@ -109,24 +127,47 @@ impl Names {
     }
 }
 
+impl Span {
+    /// Stands for what `other` does, too.
+    fn add(&mut self, other: &Self) {
+        let end = (self.start_ns + self.duration_ns).max(other.start_ns + other.duration_ns);
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.duration_ns = end - self.start_ns;
+        (self.count, self.task) = (self.count + other.count, None);
+    }
+}
+
+/// What a process ran between two moments, by lane, each by start.
+fn visible(process: &Process, from_ns: u64, to_ns: u64) -> Vec<Vec<&Run>> {
+    let runs = &process.runs;
+    let last = runs.partition_point(|run| run.start <= to_ns);
+    if process.lanes.count() <= 1 {
+        // They do not overlap: the one before the first that starts in time may reach into it.
+        let first = runs.partition_point(|run| run.start < from_ns).saturating_sub(1);
+        return vec![runs[first.min(last)..last].iter().collect()];
+    }
+    let earliest = process.lanes.earliest_reaching(from_ns);
+    let first = runs.partition_point(|run| run.start < earliest);
+    let mut lanes = vec![Vec::new(); process.lanes.count().min(MOST_LANES)];
+    for run in &runs[first.min(last)..last] {
+        lanes[usize::from(run.lane).min(MOST_LANES - 1)].push(run);
+    }
+    lanes
+}
+
+/// Spans of runs of one lane. `is_crowded`: they may overlap, and then are one span.
 fn merge(
     history: &History,
-    process: &Process,
+    runs: Vec<&Run>,
     from_ns: u64,
-    to_ns: u64,
     pixel: u64,
+    is_crowded: bool,
     names: &mut Names,
 ) -> Vec<Span> {
-    // Runs of one process do not overlap: the one before the first that starts in time may reach
-    // into it.
-    let first = process.runs.partition_point(|run| run.start < from_ns).saturating_sub(1);
     let mut spans: Vec<Span> = Vec::new();
     let mut open: Option<Open> = None;
-    for run in &process.runs[first..] {
+    for run in runs {
         let end = run.start.saturating_add(run.duration);
-        if run.start > to_ns {
-            break;
-        }
         let name = history.entries[run.task as usize].name;
         if end < from_ns || !names.is_shown(name) {
             continue;
@@ -134,8 +175,8 @@ fn merge(
         let begin = run.start.max(from_ns);
         let is_narrow = end - run.start < pixel;
         if let Some(open) = &mut open
-            && is_narrow
-            && end.saturating_sub(open.start) <= pixel
+            && ((is_narrow && end.saturating_sub(open.start) <= pixel)
+                || (is_crowded && run.start < open.end))
         {
             open.add(run, name, end, names);
             continue;
@@ -143,7 +184,7 @@ fn merge(
         spans.extend(open.take().map(|open| open.close(history, names)));
         let mut new = Open::new(begin);
         new.add(run, name, end, names);
-        match is_narrow {
+        match is_narrow || is_crowded {
             true => open = Some(new),
             false => spans.push(new.close(history, names)),
         }
@@ -187,44 +228,55 @@ impl Open {
 
     fn close(self, history: &History, names: &mut Names) -> Span {
         self.names.iter().for_each(|name| names.counts[*name as usize] = 0);
+        let task = (self.count == 1).then_some(Task { history, index: self.task });
         Span {
             start_ns: self.start,
             duration_ns: self.end.saturating_sub(self.start),
             name: names.place(self.most),
             count: self.count,
-            state: if self.has_failed { State::Failed } else { State::Finished },
-            task: (self.count == 1).then(|| Task { history, index: self.task }.id()),
+            state: match (self.has_failed, task) {
+                // Of several, that one failed is said whatever became of the others.
+                (true, Some(task)) if task.state() == State::Cancelled => State::Cancelled,
+                (true, _) => State::Failed,
+                (false, _) => State::Finished,
+            },
+            task: task.map(|task| task.id()),
         }
     }
 }
 
-/// What a process runs now, or ran when it was killed.
+/// What a process runs now, or ran when it was killed, with the lane of each.
 fn running(
     history: &History,
     process: &Process,
     from_ns: u64,
     to_ns: u64,
     names: &mut Names,
-) -> Option<Span> {
-    let running = process.running?;
-    let task = Task { history, index: running.task };
-    let attempt = task.attempts().find(|attempt| attempt.number() == running.attempt)?;
-    let name = history.entries[running.task as usize].name;
-    // Its record may be here, and the note of its beginning not yet gone.
-    if attempt.parts_ns().is_some() || !names.is_shown(name) {
-        return None;
+) -> Vec<(usize, Span)> {
+    let mut spans = Vec::new();
+    for (running, lane) in lanes::unended(process).0 {
+        let task = Task { history, index: running.task };
+        let mut attempts = task.attempts();
+        let name = history.entries[running.task as usize].name;
+        let Some(attempt) = attempts.find(|attempt| attempt.number() == running.attempt) else {
+            continue;
+        };
+        let end = attempt.end_ns().or(process.ended_ns).unwrap_or(to_ns);
+        let is_seen = running.start <= to_ns && end >= from_ns && names.is_shown(name);
+        // Its record may be here, and the note of its beginning not yet gone.
+        if attempt.parts_ns().is_some() || !is_seen {
+            continue;
+        }
+        let start = running.start.max(from_ns);
+        let span = Span {
+            start_ns: start,
+            duration_ns: end.min(to_ns).saturating_sub(start),
+            name: names.place(name),
+            count: 1,
+            state: attempt.state(),
+            task: Some(task.id()),
+        };
+        spans.push((usize::from(lane), span));
     }
-    let end = attempt.end_ns().or(process.ended_ns).unwrap_or(to_ns);
-    if running.start > to_ns || end < from_ns {
-        return None;
-    }
-    let start = running.start.max(from_ns);
-    Some(Span {
-        start_ns: start,
-        duration_ns: end.min(to_ns).saturating_sub(start),
-        name: names.place(name),
-        count: 1,
-        state: attempt.state(),
-        task: Some(task.id()),
-    })
+    spans
 }

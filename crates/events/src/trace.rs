@@ -1,6 +1,7 @@
 //! What ran when, all of it, in the format that chrome://tracing and Perfetto read.
 //!
-//! Nodes are processes of the trace, and their processes its threads. A task is a slice, with
+//! Nodes are processes of the trace, and their processes its threads; one that runs several calls
+//! at once is as many threads. A task is a slice, with
 //! slices inside for arguments and returns where these took long enough to be seen; the rest of it
 //! is the function. Arrows lead from the tasks that made its arguments.
 //!
@@ -18,14 +19,18 @@
 //! - **T-4** A backslash at the end of a text is spelt `\u005c`. To Perfetto the quote after `\\`
 //!   would not end the text, and it would refuse the whole trace.
 
-mod lanes;
+mod spans;
 
 use std::io::{self, BufWriter, Write};
 
-use self::lanes::Lanes;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use self::spans::SpanLanes;
 use crate::format::Role;
 use crate::history::{History, NONE, Process};
-use crate::task::{Attempt, State, Task};
+use crate::lanes;
+use crate::task::{Attempt, Task};
 use crate::texts::TextPlace;
 
 /// A part of a task shorter than this is not drawn by itself, only said.
@@ -44,7 +49,8 @@ pub fn write(
     let zero = first_moment(history);
     // The clock of another node may be ahead.
     let now = history.extent_ns().map_or(now_ns, |(_, last)| last.max(now_ns));
-    let mut trace = Trace { out, first: true, names, arrows: 0, zero, now };
+    let lanes = lanes_of(history);
+    let mut trace = Trace { out, first: true, names, arrows: 0, lanes, zero, now };
     trace.out.write_all(b"[")?;
     trace.rows(history)?;
     for task in history.tasks() {
@@ -72,12 +78,28 @@ fn first_moment(history: &History) -> u64 {
     first - first % 1000
 }
 
+/// What is not in the first lane of its process: by task and start.
+type LaneOfRun = HashMap<(u32, u64), usize, RandomState>;
+
+fn lanes_of(history: &History) -> LaneOfRun {
+    let mut found = LaneOfRun::default();
+    for process in history.processes() {
+        let ended = process.runs.iter().map(|run| (run.task, run.start, run.lane));
+        let unended = lanes::unended(process).0;
+        let unended = unended.iter().map(|(runs, lane)| (runs.task, runs.start, *lane));
+        let beside = ended.chain(unended).filter(|(_, _, lane)| *lane > 0);
+        found.extend(beside.map(|(task, start, lane)| ((task, start), usize::from(lane))));
+    }
+    found
+}
+
 struct Trace<W: Write> {
     out: BufWriter<W>,
     first: bool,
     /// Quoted and escaped.
     names: Vec<String>,
     arrows: u64,
+    lanes: LaneOfRun,
     /// Nanoseconds since 1970 that are 0 in the trace, and that are now.
     zero: u64,
     now: u64,
@@ -113,9 +135,15 @@ impl<W: Write> Trace<W> {
         }
         // One that only others speak of has nothing to show.
         for process in history.processes().iter().filter(|process| process.pid > 0) {
-            self.row(process, 0)?;
+            (0..lanes::unended(process).1).try_for_each(|lane| self.row(process, lane))?;
         }
         Ok(())
+    }
+
+    /// The row of an attempt that began at `start`, or of a moment.
+    fn tid(&self, task: Task<'_>, start: u64, process: &Process) -> u64 {
+        let lane = self.lanes.get(&(task.index, start)).copied().unwrap_or(0);
+        lane_id(process.pid, lane)
     }
 
     fn row(&mut self, process: &Process, lane: usize) -> io::Result<()> {
@@ -144,7 +172,7 @@ impl<W: Write> Trace<W> {
         attempt: Attempt<'_>,
         text: &mut impl FnMut(TextPlace) -> Option<String>,
     ) -> io::Result<()> {
-        let failure = attempt.failure().filter(|_| attempt.state() == State::Failed);
+        let failure = attempt.failure().filter(|_| attempt.state().has_failed());
         // One that never began is a moment in the row of its owner, if it failed.
         let (worker, start) = match (attempt.worker(), attempt.start_ns(), task.owner(), failure) {
             (Some(worker), Some(start), ..) => (worker, start),
@@ -156,7 +184,7 @@ impl<W: Write> Trace<W> {
         let name = self.name(entry.name).to_owned();
         let end = self.end(attempt, start);
         let duration = micros(end - start);
-        let (node, pid) = (worker.node, worker.pid);
+        let (node, tid) = (worker.node, self.tid(task, start, worker));
         let at = self.at(start);
         let moments = [
             ("submitted", task.submitted_ns()),
@@ -169,8 +197,8 @@ impl<W: Write> Trace<W> {
             Some(_) => write!(out, r#"{{"ph":"X","dur":{duration},"#)?,
             None => write!(out, r#"{{"ph":"i","s":"t","#)?,
         }
-        write!(out, r#""name":{name},"cat":"task","pid":{node},"tid":{pid},"ts":{at},"#)?;
-        if state == State::Failed {
+        write!(out, r#""name":{name},"cat":"task","pid":{node},"tid":{tid},"ts":{at},"#)?;
+        if state.has_failed() {
             write!(out, r#""cname":"terrible","#)?;
         }
         write!(out, r#""args":{{"task_id":"{}","state":"{}""#, task.id(), state.as_str())?;
@@ -201,7 +229,7 @@ impl<W: Write> Trace<W> {
         }
         out.write_all(b"}}")?;
         match parts {
-            Some([fetch, _, store]) => self.parts(worker, start, end, fetch, store),
+            Some([fetch, _, store]) => self.parts((node, tid), start, end, fetch, store),
             None => Ok(()),
         }
     }
@@ -214,13 +242,12 @@ impl<W: Write> Trace<W> {
 
     fn parts(
         &mut self,
-        worker: &Process,
+        (node, tid): (u32, u64),
         start: u64,
         end: u64,
         fetch: u64,
         store: u64,
     ) -> io::Result<()> {
-        let (node, pid) = (worker.node, worker.pid);
         // T-3: what is fetched from the first moment is drawn from the next.
         let parts = [
             ("fetch", start.saturating_add(1), fetch.saturating_sub(1)),
@@ -231,7 +258,7 @@ impl<W: Write> Trace<W> {
                 let (at, duration) = (self.at(at), micros(duration));
                 write!(
                     self.next()?,
-                    r#"{{"ph":"X","name":"{what}","cat":"part","pid":{node},"tid":{pid},"ts":{at},"dur":{duration}}}"#
+                    r#"{{"ph":"X","name":"{what}","cat":"part","pid":{node},"tid":{tid},"ts":{at},"dur":{duration}}}"#
                 )?;
             }
         }
@@ -244,12 +271,13 @@ impl<W: Write> Trace<W> {
         let mut next = history.entries[task.index as usize].needs;
         while let Some(edge) = history.edges.get(next as usize) {
             next = edge.next_need;
-            let need = Task { history, index: edge.need }.newest();
-            let this = task.newest();
+            let needed = Task { history, index: edge.need };
+            let (need, this) = (needed.newest(), task.newest());
             let (Some(from), Some(to)) = (need.worker(), this.worker()) else {
                 continue;
             };
             let (Some(left), Some(arrived)) = (need.start_ns(), this.start_ns()) else { continue };
+            let tids = (self.tid(needed, left, from), self.tid(task, arrived, to));
             let (left, arrived) = (self.at(left), self.at(arrived));
             self.arrows += 1;
             let id = self.arrows;
@@ -257,12 +285,12 @@ impl<W: Write> Trace<W> {
             write!(
                 out,
                 r#"{{"ph":"s","id":{id},"name":"argument","cat":"argument","pid":{},"tid":{},"ts":{left}}},"#,
-                from.node, from.pid
+                from.node, tids.0
             )?;
             write!(
                 out,
                 r#"{{"ph":"f","bp":"e","id":{id},"name":"argument","cat":"argument","pid":{},"tid":{},"ts":{arrived}}}"#,
-                to.node, to.pid
+                to.node, tids.1
             )?;
         }
         Ok(())
@@ -275,8 +303,8 @@ impl<W: Write> Trace<W> {
         text: &mut impl FnMut(TextPlace) -> Option<String>,
     ) -> io::Result<()> {
         let Process { node, pid, .. } = process;
-        let mut lanes = Lanes::new(history, process);
-        for span in lanes::outer_first(&process.spans) {
+        let mut lanes = SpanLanes::new(history, process);
+        for span in spans::outer_first(&process.spans) {
             let name = self.name(span.name).to_owned();
             let (lane, is_new) = lanes.place(span);
             if is_new {

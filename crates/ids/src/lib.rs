@@ -7,6 +7,7 @@
 //! actor  16   counter (4) ++ creator's process number (8) ++ job
 //! task   24   unique  (8) ++ actor
 //! object 28   task   (24) ++ index (4, little endian; returns count from 1, puts from 1 << 31)
+//! group  18   counter (4) ++ zeros (2) ++ creator's process number (8) ++ job
 //! ```
 //!
 //! A task that belongs to no actor carries in the actor part a *home*: the number
@@ -80,6 +81,10 @@ define_id!(
 define_id!(
     /// An actor for its whole life, restarts included.
     ActorId, 16
+);
+define_id!(
+    /// A placement group for its whole life, wherever its bundles are.
+    GroupId, 18
 );
 define_id!(
     /// One call of a remote function or actor method, retries included.
@@ -211,6 +216,32 @@ impl ActorId {
     /// The job this actor belongs to.
     pub fn job(&self) -> JobId {
         JobId(self.0[12..].try_into().expect("four bytes"))
+    }
+}
+
+impl GroupId {
+    /// Builds a group's id from its creator and the creator's counter, which counts from 1.
+    pub fn new(job: JobId, creator: ProcessId, counter: u32) -> Self {
+        let mut bytes = [0; 18];
+        bytes[..4].copy_from_slice(&counter.to_le_bytes());
+        bytes[6..14].copy_from_slice(&creator.0.to_le_bytes());
+        bytes[14..].copy_from_slice(&job.0);
+        Self(bytes)
+    }
+
+    /// The creator's counter: later groups have higher ones.
+    pub fn counter(&self) -> u32 {
+        u32::from_le_bytes(self.0[..4].try_into().expect("four bytes"))
+    }
+
+    /// The process that creates this group.
+    pub fn creator(&self) -> ProcessId {
+        ProcessId(u64::from_le_bytes(self.0[6..14].try_into().expect("eight bytes")))
+    }
+
+    /// The job this group belongs to.
+    pub fn job(&self) -> JobId {
+        JobId(self.0[14..].try_into().expect("four bytes"))
     }
 }
 

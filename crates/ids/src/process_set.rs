@@ -1,5 +1,4 @@
-//! A set of processes that only grows, as of those that are gone: a bit each, since their numbers
-//! follow each other.
+//! A set of processes, as of those that are gone: a bit each, since their numbers follow each other.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +14,13 @@ impl ProcessSet {
     /// Adds one.
     pub fn insert(&mut self, process: ProcessId) {
         *self.0.entry(process.0 / BITS).or_default() |= 1 << (process.0 % BITS);
+    }
+
+    /// Takes one out.
+    pub fn remove(&mut self, process: &ProcessId) {
+        if let Some(bits) = self.0.get_mut(&(process.0 / BITS)) {
+            *bits &= !(1 << (process.0 % BITS));
+        }
     }
 
     /// Whether it has one.
@@ -41,5 +47,8 @@ mod tests {
         assert_eq!(set.0.len(), 100);
         set.insert(ProcessId(u64::MAX));
         assert!(set.contains(&ProcessId(u64::MAX)));
+        set.remove(&ProcessId(u64::MAX));
+        set.remove(&ProcessId(u64::MAX / 2));
+        assert!(!set.contains(&ProcessId(u64::MAX)) && set.contains(&ProcessId::new(7, 3)));
     }
 }

@@ -153,6 +153,14 @@ pub enum LinkError {
 }
 
 impl LinkError {
+    /// Whether nothing came for long, or no way leads there: who is there may live. Otherwise the
+    /// other side has ended the connection, or has no more of it.
+    pub fn is_silence(&self) -> bool {
+        use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable, TimedOut};
+        let silent = [HostUnreachable, NetworkDown, NetworkUnreachable, TimedOut];
+        matches!(self, Self::Io(error) if silent.contains(&error.kind()))
+    }
+
     /// Whether connecting again may help.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Closed | Self::Io(_))

@@ -17,12 +17,7 @@
 
 use std::sync::Arc;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ED25519, SerialNumber, date_time_ymd,
-};
-use ring::digest;
-use ring::hkdf;
+use rcgen::{KeyPair, PKCS_ED25519};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{cipher_suite, default_provider};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -30,9 +25,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
+use crate::authority::{Authority, failed};
 use crate::error::NetError;
 use crate::keyring::Keyring;
-use crate::secret::Secret;
 
 /// The protocol both sides must name in the handshake. Changes when frames do.
 pub const ALPN: &[u8] = b"oxiray/1";
@@ -40,9 +35,7 @@ pub const ALPN: &[u8] = b"oxiray/1";
 /// The name in every node's certificate.
 pub const SERVER_NAME: &str = "oxiray.cluster";
 
-/// An Ed25519 private key in PKCS#8 is this and then its 32 bytes (RFC 8410, section 7).
-const PKCS8_ED25519: [u8; 16] =
-    [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+const SALT: &[u8] = b"oxiray cluster authority";
 
 /// How a node's connections are protected.
 #[derive(Clone, Debug)]
@@ -78,8 +71,8 @@ pub struct Identity {
 impl Identity {
     /// A new one for this process.
     pub fn new(keyring: &Keyring) -> Result<Self, NetError> {
-        let authorities: Vec<_> =
-            keyring.secrets().map(Authority::derive).collect::<Result<_, _>>()?;
+        let derived = keyring.secrets().map(|secret| Authority::derive(SALT, secret.bytes()));
+        let authorities: Vec<_> = derived.collect::<Result<_, _>>()?;
         let (current, previous) = authorities.split_first().expect("there is a current secret");
         let mut roots = RootCertStore::empty();
         for authority in &authorities {
@@ -87,7 +80,7 @@ impl Identity {
         }
         let roots = Arc::new(roots);
         let key = KeyPair::generate_for(&PKCS_ED25519).map_err(failed)?;
-        let mut chain = vec![current.sign_leaf(&key)?];
+        let mut chain = vec![current.sign_leaf(SERVER_NAME, &key)?];
         for authority in previous {
             chain.push(authority.vouch_for(current)?);
         }
@@ -148,74 +141,6 @@ fn provider() -> Arc<CryptoProvider> {
     let cipher_suites =
         vec![cipher_suite::TLS13_AES_128_GCM_SHA256, cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
     Arc::new(CryptoProvider { cipher_suites, ..default_provider() })
-}
-
-/// What a secret signs by.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    params: CertificateParams,
-    certificate: CertificateDer<'static>,
-}
-
-impl Authority {
-    fn derive(secret: &Secret) -> Result<Self, NetError> {
-        let mut pkcs8 = [0; 48];
-        pkcs8[..16].copy_from_slice(&PKCS8_ED25519);
-        pkcs8[16..].copy_from_slice(&seed(secret));
-        let pkcs8 = PrivatePkcs8KeyDer::from(&pkcs8[..]);
-        let key = KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &PKCS_ED25519).map_err(failed)?;
-        // Named after its public key, so that a certificate of another cluster is told by its
-        // issuer, not by a signature that does not fit.
-        let hash = digest::digest(&digest::SHA256, key.public_key_raw());
-        let id: String = hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut params = params(&format!("oxiray cluster {id}"));
-        params.serial_number = Some(SerialNumber::from(1u64));
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let certificate = params.self_signed(&key).map_err(failed)?.der().clone();
-        Ok(Self { issuer: Issuer::new(params.clone(), key), params, certificate })
-    }
-
-    /// The certificate of this process.
-    fn sign_leaf(&self, key: &KeyPair) -> Result<CertificateDer<'static>, NetError> {
-        let mut params = params("oxiray node");
-        let name = SERVER_NAME.try_into().map_err(failed)?;
-        params.subject_alt_names = vec![rcgen::SanType::DnsName(name)];
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        Ok(params.signed_by(key, &self.issuer).map_err(failed)?.der().clone())
-    }
-
-    /// Says that who follows this authority may follow that one, too.
-    fn vouch_for(&self, other: &Self) -> Result<CertificateDer<'static>, NetError> {
-        let signed = other.params.signed_by(other.issuer.key(), &self.issuer);
-        Ok(signed.map_err(failed)?.der().clone())
-    }
-}
-
-/// What all certificates have in common.
-fn params(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    // See 5 above: clocks of machines differ.
-    params.not_before = date_time_ymd(1975, 1, 1);
-    params.not_after = date_time_ymd(4096, 1, 1);
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
-}
-
-/// The seed of the authority's key.
-fn seed(secret: &Secret) -> [u8; 32] {
-    let mut seed = [0; 32];
-    hkdf::Salt::new(hkdf::HKDF_SHA256, b"oxiray cluster authority")
-        .extract(secret.bytes())
-        .expand(&[b"ed25519 seed 1"], hkdf::HKDF_SHA256)
-        .and_then(|material| material.fill(&mut seed))
-        .expect("as long as the hash");
-    seed
-}
-
-fn failed(error: impl std::fmt::Display) -> NetError {
-    NetError::Certificate { reason: error.to_string() }
 }
 
 #[cfg(test)]

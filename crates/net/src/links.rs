@@ -13,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use slab::Slab;
 
@@ -53,7 +54,22 @@ pub enum Reading<T> {
     /// Its owner wanted it.
     HandedOver(Link, T),
     /// It is over, for this reason.
-    Over(T, String),
+    Over(T, Ended),
+}
+
+/// Why a connection is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// In words.
+    pub why: String,
+    /// Nothing came for long: the other side may live, and know nothing of it.
+    pub silently: bool,
+}
+
+impl From<&LinkError> for Ended {
+    fn from(error: &LinkError) -> Self {
+        Self { why: error.to_string(), silently: error.is_silence() }
+    }
 }
 
 struct Entry<T> {
@@ -127,6 +143,16 @@ impl<T> Links<T> {
         self.adopt(link, whose, watch)
     }
 
+    /// Ends a connection once the other side was not heard for so long while something was said to
+    /// it, or asked of it: there may be another way there.
+    pub fn hurry(&self, slot: usize, silence: Duration) {
+        if let Some(entry) = self.links.get(slot)
+            && let Err(error) = crate::listener::give_up_after(entry.link.as_fd(), silence)
+        {
+            tracing::warn!(%error, "a connection will be waited for longer than it should");
+        }
+    }
+
     /// Takes over a connection that was made elsewhere.
     pub fn adopt(&mut self, link: Link, whose: T, watch: &impl Watch) -> io::Result<usize> {
         let entry = self.links.vacant_entry();
@@ -140,6 +166,11 @@ impl<T> Links<T> {
     /// What a connection is for.
     pub fn whose(&self, slot: usize) -> Option<&T> {
         self.links.get(slot).map(|entry| &entry.whose)
+    }
+
+    /// Likewise, to be changed.
+    pub fn whose_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.links.get_mut(slot).map(|entry| &mut entry.whose)
     }
 
     /// All of them, and what they are for.
@@ -210,13 +241,13 @@ impl<T> Links<T> {
             self.doorkeeper.authenticated(slot);
         }
         let over = match (progress, refused) {
-            (_, Some(why)) => Some(why),
-            (Err(error), None) => Some(error.to_string()),
+            (_, Some(why)) => Some(Ended { why, silently: false }),
+            (Err(error), None) => Some(Ended::from(&error)),
             (Ok(Progress::Idle | Progress::More | Progress::Stopped), None) => None,
         };
-        if let Some(why) = over {
-            self.doorkeeper.gone(slot, &why, now);
-            let ended = self.end(slot, watch).map(|(_, whose)| Reading::Over(whose, why));
+        if let Some(over) = over {
+            self.doorkeeper.gone(slot, &over.why, now);
+            let ended = self.end(slot, watch).map(|(_, whose)| Reading::Over(whose, over));
             return ended.unwrap_or(Reading::Stays);
         }
         if wanted {
@@ -237,7 +268,7 @@ impl<T> Links<T> {
     }
 
     /// Writes what was sent since the last time: whose connections that ended, and why (L-3).
-    pub fn flush(&mut self, now: u64, watch: &impl Watch) -> Vec<(T, String)> {
+    pub fn flush(&mut self, now: u64, watch: &impl Watch) -> Vec<(T, Ended)> {
         let mut over = Vec::new();
         for slot in std::mem::take(&mut self.dirty) {
             // A slot may have become another's, with nothing to write.
@@ -249,10 +280,10 @@ impl<T> Links<T> {
             let (closing, is_done) = (entry.closing, entry.link.queued() == 0);
             match flushed {
                 Err(error) => {
-                    let why = error.to_string();
-                    self.doorkeeper.gone(slot, &why, now);
+                    let reason = Ended::from(&error);
+                    self.doorkeeper.gone(slot, &reason.why, now);
                     let ended = self.end(slot, watch).filter(|_| !closing);
-                    over.extend(ended.map(|(_, whose)| (whose, why)));
+                    over.extend(ended.map(|(_, whose)| (whose, reason)));
                 }
                 Ok(()) if closing && is_done => _ = self.end(slot, watch),
                 Ok(()) => {

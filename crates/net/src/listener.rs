@@ -67,6 +67,16 @@ pub(crate) fn watch_over(stream: &TcpStream) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(stream, 10_000)?)
 }
 
+/// A silence of this length ends it instead; a quiet connection is asked every half of that.
+pub(crate) fn give_up_after(stream: BorrowedFd<'_>, silence: Duration) -> io::Result<()> {
+    use rustix::net::sockopt;
+    // The kernel counts in whole seconds.
+    let asked_every = (silence / 2).max(Duration::from_secs(1));
+    sockopt::set_tcp_keepidle(stream, asked_every)?;
+    sockopt::set_tcp_keepintvl(stream, asked_every)?;
+    Ok(sockopt::set_tcp_user_timeout(stream, silence.as_millis() as u32)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -81,10 +81,11 @@ impl Service {
             match reading {
                 Reading::Stays => {}
                 Reading::HandedOver(link, _) => self.taken.push(link),
-                Reading::Over(whose, why) => self.over.push((whose, why)),
+                Reading::Over(whose, over) => self.over.push((whose, over.why)),
             }
         }
-        self.over.extend(self.links.flush(0, &self.poll));
+        let over = self.links.flush(0, &self.poll).into_iter();
+        self.over.extend(over.map(|(whose, over)| (whose, over.why)));
     }
 }
 

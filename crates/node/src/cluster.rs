@@ -10,14 +10,22 @@
 //! - `routing`: actors and their names, by way of the control service
 //! - `copies`: objects that are brought here from other nodes
 //! - `lending`: objects that other nodes read
+//! - `draining`: leaving in an orderly way, and what others leave to us
+//! - `returning`: actors that cannot be started here any more
 //! - `members`: nodes that come and go
+//! - `apart`: members that this node does not reach
 //! - `uplink`: the control service, there or away
+//! - `lease`: for how long it is enough that it was there
 
+mod apart;
 mod broker;
 mod copies;
+mod draining;
 mod foreign;
+mod lease;
 mod lending;
 mod members;
+mod returning;
 mod routing;
 mod uplink;
 
@@ -32,6 +40,7 @@ use crate::event::Outbox;
 use crate::schedule::ShapeId;
 use crate::slots::Slots;
 pub(crate) use copies::Copies;
+pub(crate) use draining::{Adoption, Draining};
 pub(crate) use lending::Lending;
 pub(crate) use uplink::Uplink;
 
@@ -50,8 +59,10 @@ pub(crate) struct Member {
     pub(crate) left: VecDeque<NodeInfo>,
     /// What is free where; this node is in it.
     pub(crate) view: Cluster,
-    /// Members that could not be reached, until something is heard of them.
+    /// Members to which no way leads at the moment.
     pub(crate) unreachable: BTreeSet<u32>,
+    /// Those of which the control service hears nothing.
+    pub(crate) suspects: BTreeSet<u32>,
     /// Changes whenever something may have become free elsewhere.
     pub(crate) view_changes: u64,
     /// Leases of our processes at other nodes, until they are returned: their shapes.
@@ -73,6 +84,9 @@ pub(crate) struct Member {
     /// What the control service has not said that it knows: actors to make, or to kill.
     pub(crate) creating: BTreeMap<ActorId, (ProcessId, to_node::Body)>,
     pub(crate) killing: BTreeMap<ActorId, (ProcessId, to_node::Body)>,
+    /// What others left to us, until its owners know.
+    pub(crate) adopting: Vec<Adoption>,
+    pub(crate) adoptions_seen_at: u64,
     pub(crate) copies: Copies,
     pub(crate) lending: Lending,
 }
@@ -87,6 +101,7 @@ impl Member {
             left: VecDeque::new(),
             view: Cluster::new(),
             unreachable: BTreeSet::new(),
+            suspects: BTreeSet::new(),
             view_changes: 0,
             leased: BTreeMap::new(),
             waits_reviewed_at: 0,
@@ -98,6 +113,8 @@ impl Member {
             asked: BTreeMap::new(),
             creating: BTreeMap::new(),
             killing: BTreeMap::new(),
+            adopting: Vec::new(),
+            adoptions_seen_at: 0,
             copies: Copies::default(),
             lending: Lending::default(),
         }

@@ -17,12 +17,20 @@ pub(crate) struct Death {
     /// Reads on after "The actor died because".
     pub(crate) reason: String,
     pub(crate) creation_error: Vec<u8>,
+    /// Which incarnation was the last, as in [`ActorState`].
+    pub(crate) stay: u32,
+    pub(crate) restarts: u64,
 }
 
 /// Those that the control service may not know of.
 pub(crate) type Deaths = BTreeMap<ActorId, Death>;
 
 impl Death {
+    /// It is of this incarnation, unless the last was a later one.
+    pub(crate) fn be_of(&mut self, stay: u32, restarts: u64) {
+        (self.stay, self.restarts) = (self.stay, self.restarts).max((stay, restarts));
+    }
+
     /// What those hear who watch the actor.
     pub(crate) fn state(&self, id: ActorId) -> ActorState {
         ActorState {
@@ -31,6 +39,8 @@ impl Death {
             reason: self.reason.clone(),
             creation_error: self.creation_error.clone(),
             class_name: self.class_name.clone(),
+            restarts: self.restarts,
+            stay: self.stay,
             ..ActorState::default()
         }
     }
@@ -42,6 +52,8 @@ impl Death {
             phase: ActorPhase::Dead.into(),
             reason: self.reason.clone(),
             creation_error: self.creation_error.clone(),
+            restarts: self.restarts,
+            stay: self.stay,
             ..ActorNews::default()
         }
     }

@@ -133,7 +133,14 @@ pub(crate) struct Lease {
     pub(crate) worker: ProcessId,
     pub(crate) shape: ShapeId,
     pub(crate) allocation: Allocation,
+    /// When it was granted.
+    pub(crate) since: u64,
+    /// What runs on it waits for others.
+    pub(crate) blocked: bool,
 }
+
+/// Nobody has so many tasks. What is asked for is counted together, and sums must not end the node.
+pub(crate) const MOST_ASKED: u64 = 1 << 40;
 
 impl Node {
     pub(crate) fn on_set_demand(
@@ -147,14 +154,19 @@ impl Node {
         let demand = match process.demands.entry(key) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let shape = self.schedule.intern(message.shape.unwrap_or_default());
+                let shape =
+                    self.schedule.intern(message.shape.unwrap_or_default(), &mut self.environments);
                 entry.insert(Demand::new(shape))
             }
         };
-        demand.requested = message.requested_total.max(demand.granted);
+        demand.requested = message.requested_total.min(MOST_ASKED).max(demand.granted);
         demand.tasks = message.tasks;
+        let place = self.schedule.shapes[demand.shape.0].wanted.place;
         let surplus = (demand.granted + demand.placed()).saturating_sub(demand.requested);
         let (shape, unplaced) = (demand.shape, demand.unplaced());
+        if let Some((group, _)) = place {
+            self.get_to_know_group(group, out);
+        }
         if surplus > 0 {
             self.withdraw(from, key, surplus, out);
         } else if self.stays_here(shape) {
@@ -191,7 +203,8 @@ impl Node {
             process.pending.push_back(key);
         }
         process.leases.insert(lease);
-        self.processes.get_mut(&worker).expect("was idle").role = Role::Leased(lease);
+        let process = self.processes.get_mut(&worker).expect("was idle");
+        (process.role, process.has_worked) = (Role::Leased(lease), true);
         self.has_worked = true;
         let message = Granted {
             shape_key: key,
@@ -199,7 +212,10 @@ impl Node {
             worker: worker.0,
             devices: allocation.devices(),
         };
-        self.leases.insert(lease, Lease { holder, worker, shape, allocation });
+        let since = self.schedule.passed_at;
+        let granted = Lease { holder, worker, shape, allocation, since, blocked: false };
+        self.leases.insert(lease, granted);
+        out.confine(worker, &self.schedule.shapes[shape.0].shape.resources);
         out.send(holder, from_node::Body::Granted(message));
     }
 
@@ -219,6 +235,15 @@ impl Node {
         if self.leases.get(&id).is_some_and(|lease| lease.holder == from) {
             let worker = self.end_lease(id);
             self.make_idle(worker, now);
+        }
+    }
+
+    /// Nobody wants leases of this demand any more, nor will.
+    pub(crate) fn end_demand(&mut self, id: ProcessId, key: u64, out: &mut impl Outbox) {
+        self.withdraw(id, key, u64::MAX, out);
+        self.member.unplaced.remove(&(id, key));
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.demands.remove(&key);
         }
     }
 

@@ -3,7 +3,7 @@
 use oxiray_control::listing::shortened;
 use oxiray_ids::{ActorId, NodeId, ProcessId};
 use oxiray_wire::cluster::{Job, between_nodes, to_control};
-use oxiray_wire::control::{ProcessDied, ProcessInfo, ProcessKind, from_node};
+use oxiray_wire::control::{MemoryEnd, ProcessDied, ProcessInfo, ProcessKind, from_node};
 
 use crate::actors::{Actor, Stage};
 use crate::cluster::tell;
@@ -12,6 +12,7 @@ use crate::event::Outbox;
 use crate::listing::is_shown;
 use crate::node::Node;
 use crate::process::{Farewell, Process, Role};
+use crate::schedule::Turn;
 use crate::storage::keeper;
 
 /// Dead processes whose end is remembered.
@@ -37,6 +38,11 @@ impl Node {
         if process.role == Role::Idle {
             self.pool.forget(id);
         }
+        if process.has_turn {
+            // One of another node may come back, and then has no turn (N-8).
+            self.schedule.turns.retain(|turn| *turn != Turn::Process(id));
+        }
+        self.note_unused(&process, now);
         if let Role::Leased(lease) = process.role {
             self.end_lease(lease);
         }
@@ -55,6 +61,7 @@ impl Node {
         keeper.on_ended(id, told, now, &mut counter);
         self.forget_copy_waiter(id);
         self.forget_kv_asker(id);
+        self.forget_group_watcher(id);
         if let Role::Actor(actor) = process.role {
             let intended = farewell.as_ref().is_some_and(|farewell| farewell.intended);
             let here = &self.setup.member;
@@ -65,6 +72,12 @@ impl Node {
                 None => words(&place, reason, &last_lines),
             };
             self.on_actor_lost(actor, reason, intended, out);
+        }
+        process.unanswered.take().into_iter().for_each(|held| self.ledger.release(held));
+        if let Role::Asked(actor) = process.role
+            && self.actors.get(&actor).is_some_and(|actor| actor.worker() == Some(id))
+        {
+            self.queue_again(actor);
         }
         self.end_belongings(&process, out);
         for actor in &process.watching {
@@ -115,6 +128,7 @@ impl Node {
                 driver: id.0,
                 namespace: config.namespace.clone(),
                 entrypoint: config.entrypoint.clone(),
+                submission: config.submission.clone(),
                 pid: process.pid,
                 started_ms: self.wall_ms(process.started),
                 ended_ms: self.wall_ms(now).max(1),
@@ -154,7 +168,7 @@ impl Node {
             intended: farewell.is_some_and(|farewell| farewell.intended),
             reason: farewell.map_or(reason, |farewell| &farewell.reason).to_owned(),
             last_lines: last_lines.to_vec(),
-            out_of_memory: farewell.is_some_and(|farewell| farewell.out_of_memory),
+            memory: farewell.map_or(MemoryEnd::Not, |farewell| farewell.memory).into(),
         };
         for peer in process.channels.keys() {
             let Some(other) = self.processes.get_mut(peer) else {
@@ -200,14 +214,16 @@ impl Node {
         }
         let actors: Vec<ActorId> = process.actors.iter().copied().collect();
         for actor in actors {
-            let lives_on = |actor: &Actor| actor.detached && matches!(actor.stage, Stage::Alive(_));
+            let lives_on = |actor: &Actor| {
+                actor.detached && (actor.kept || matches!(actor.stage, Stage::Alive(_)))
+            };
             if self.actors.get(&actor).is_some_and(lives_on) {
                 continue;
             }
             let worker = self.actors.get(&actor).and_then(|actor| actor.worker());
             self.bury(actor, "its owner died".into(), Vec::new(), out);
             if let Some(worker) = worker {
-                self.send_away(worker, "its owner died", out);
+                self.send_actor_away(worker, "its owner died", out);
             }
         }
     }

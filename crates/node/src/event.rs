@@ -22,6 +22,8 @@ pub struct Setup {
     pub max_starting: usize,
     /// Most processes that have a bell.
     pub max_processes: usize,
+    /// What keeps them from being more, for people: ` (ulimit -n is 256)`; empty: nothing does.
+    pub limited_by: String,
     /// What to add to the time of an event to have nanoseconds since 1970.
     pub clock_began_ns: u64,
     /// The job of the only driver, which the node ends with; none: drivers come and go.
@@ -30,6 +32,8 @@ pub struct Setup {
     pub member: NodeInfo,
     /// The control service is in the same process, and never away.
     pub alone: bool,
+    /// When it asked to be a member, by the clock of its events.
+    pub asked_at: u64,
 }
 
 /// Something happened.
@@ -48,18 +52,26 @@ pub enum Event {
         /// What it printed last.
         last_lines: Vec<String>,
     },
-    /// The machine's memory is nearly used up: end this worker.
+    /// Memory is short: this worker must end, or was ended by the kernel.
     OutOfMemory {
         /// Which.
         process: ProcessId,
         /// The sentence for its owner.
         reason: String,
+        /// It took more than it had asked for, which is why it alone is to blame.
+        over_limit: bool,
     },
     /// A worker that was asked for will never come.
     StartFailed {
+        /// The number of its environment.
+        environment: u32,
         /// Why, for the user.
         reason: String,
     },
+    /// The template of an environment is there, or is not (any more), for this reason.
+    Template(u32, Result<(), String>),
+    /// What the making of an environment is at, for people.
+    TemplateSays(u32, String),
     /// The time that [`crate::Node::next_wakeup`] named has come.
     Tick,
     /// What was asked of the disk is done.
@@ -77,9 +89,15 @@ pub enum Event {
         /// Of this one.
         to: ProcessId,
     },
-    /// The connection with a node broke, for this reason: what was on its way is
-    /// lost, and so is everything between the two. It may be a member still.
+    /// What was said to a node, or by it, is lost in part, for this reason: everything between the
+    /// two is over. It may be a member still.
     PeerLost(u32, String),
+    /// No way leads to a node at the moment: what is said to it will come later, if it lives.
+    PeerAway(u32),
+    /// One does again.
+    PeerBack(u32),
+    /// After [`Self::PeerLost`]: the control service hears the node, which will say nothing itself.
+    PeerLives(u32),
     /// An object came from another node, or did not, for this reason.
     Transferred(StoreKey, Result<(), String>),
 }
@@ -126,8 +144,15 @@ pub trait Outbox {
     fn send(&mut self, to: ProcessId, body: from_node::Body);
     /// Makes a channel and announces it to both ends; the first is side 0.
     fn open_channel(&mut self, ends: [Endpoint; 2]);
-    /// Starts a worker: it registers, or [`Event::StartFailed`] follows.
-    fn start_worker(&mut self);
+    /// Starts a worker of an environment whose template there is: it registers, or
+    /// [`Event::StartFailed`] follows.
+    fn start_worker(&mut self, environment: u32);
+    /// Makes the template of an environment, which `text` describes; [`Event::Template`] follows.
+    fn make_template(&mut self, environment: u32, text: &str);
+    /// Ends the template of an environment; its workers live on.
+    fn end_template(&mut self, environment: u32);
+    /// A worker is about to have this much, and, where that is enforced, no more.
+    fn confine(&mut self, _worker: ProcessId, _amounts: &[Amount]) {}
     /// Kills a process; [`Event::Ended`] follows.
     fn kill(&mut self, process: ProcessId);
     /// Writes objects of the store to disk; [`Event::Disk`] follows.
@@ -143,8 +168,11 @@ pub trait Outbox {
     /// Says something to the control service, over the connection that there is.
     fn tell_control(&mut self, body: to_control::Body);
     /// Ends the connection with the control service, if there is one, and makes another, over
-    /// which this is said first; [`Event::FromControl`] or [`Event::ControlLost`] follows.
+    /// which this is said first; [`Event::FromControl`] or [`Event::ControlLost`] follows. Where
+    /// several are known it is another one each time.
     fn dial_control(&mut self, join: Join);
+    /// The control service that is connected is there, and these are all of them, if it said so.
+    fn know_heads(&mut self, _heads: &[String]) {}
     /// Another node is there, and may be spoken to.
     fn add_node(&mut self, info: &NodeInfo);
     /// Another node is gone: nothing that still comes from it counts.
@@ -153,6 +181,12 @@ pub trait Outbox {
     fn change_tokens(&mut self, tokens: Tokens);
     /// This node is no member any more, for this reason: it must end.
     fn exclude(&mut self, why: String);
+    /// This node was given up, for this reason: it must end all that it has, and join again as a
+    /// new one.
+    fn rejoin(&mut self, why: String);
+    /// Nothing is left to do: ends all processes here, says to the control service that the node
+    /// leaves, for this reason, and ends.
+    fn leave(&mut self, why: String);
     /// Reads what is left in the channel of a local and a foreign process, sends
     /// it on, and forgets the channel.
     fn close_channel(&mut self, local: ProcessId, foreign: ProcessId);
@@ -193,12 +227,17 @@ pub struct Admitted {
 }
 
 /// Why a process may not register.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AdmitError {
     /// Every bell is taken. Retryable once a process has ended.
-    #[error("the node already serves {limit} processes, the most it can")]
+    #[error("the node already serves {limit} processes, the most it can{limited_by}")]
     TooManyProcesses {
         /// The most there may be.
         limit: usize,
+        /// What keeps them from being more; empty: nothing does.
+        limited_by: String,
     },
+    /// A worker of an environment that nobody asked for.
+    #[error("there is no environment {0}")]
+    UnknownEnvironment(u32),
 }

@@ -33,6 +33,7 @@ impl Node {
             driver: driver.0,
             namespace: config.namespace.clone(),
             entrypoint: config.entrypoint.clone(),
+            submission: config.submission.clone(),
             pid: process.pid,
             started_ms: self.wall_ms(process.started),
             ended_ms: 0,

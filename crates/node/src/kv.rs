@@ -17,12 +17,20 @@ pub(crate) struct Questions {
     last: u64,
 }
 
+impl Questions {
+    /// All before this one were answered, or are not waited for any more.
+    fn answered(&self) -> u64 {
+        self.asked.keys().next().copied().unwrap_or(self.last + 1)
+    }
+}
+
 impl Node {
     pub(crate) fn on_kv(&mut self, from: ProcessId, question: Kv, out: &mut impl Outbox) {
         self.kv_questions.last += 1;
         let request = self.kv_questions.last;
         self.kv_questions.asked.insert(request, (from, question.clone()));
-        self.tell_control(to_control::Body::Kv(Kv { request, ..question }), out);
+        let answered = self.kv_questions.answered();
+        self.tell_control(to_control::Body::Kv(Kv { request, answered, ..question }), out);
     }
 
     /// The control service answers.
@@ -36,9 +44,10 @@ impl Node {
 
     /// The control service was away: what it has not answered is asked again.
     pub(crate) fn ask_kv_again(&mut self, out: &mut impl Outbox) {
-        let asked = self.kv_questions.asked.iter();
-        let again: Vec<Kv> =
-            asked.map(|(&request, (_, question))| Kv { request, ..question.clone() }).collect();
+        let (asked, answered) = (self.kv_questions.asked.iter(), self.kv_questions.answered());
+        let again: Vec<Kv> = asked
+            .map(|(&request, (_, question))| Kv { request, answered, ..question.clone() })
+            .collect();
         for question in again {
             self.tell_control(to_control::Body::Kv(question), out);
         }

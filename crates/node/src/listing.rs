@@ -28,7 +28,7 @@ impl Node {
                     out.send(from, from_node::Body::ClusterView(view));
                 }
             }
-            Topic::Objects | Topic::Tasks => self.ask_round(from, query, out),
+            Topic::Objects | Topic::Tasks | Topic::Cancel => self.ask_round(from, query, out),
             Topic::Worker => {
                 let report = self.why_no_worker(from, &query);
                 out.send(from, from_node::Body::TaskReport(report));
@@ -40,7 +40,7 @@ impl Node {
                 out.send(from, from_node::Body::Listing(listing));
             }
             // The control service's to answer; but another node may ask anything.
-            Topic::Nodes | Topic::Jobs | Topic::Actors => {}
+            Topic::Nodes | Topic::Jobs | Topic::Actors | Topic::Groups => {}
         }
     }
 

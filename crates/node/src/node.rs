@@ -9,10 +9,12 @@ use oxiray_wire::control::to_node::Body;
 use oxiray_wire::control::{JobConfig, ProcessDied, ProcessInfo, ProcessKind, Text, from_node};
 
 use crate::actors::Actor;
-use crate::cluster::{Member, Uplink};
+use crate::cluster::{Draining, Member, Uplink};
 use crate::deaths::Deaths;
 use crate::demand::{Lease, LeaseId};
+use crate::environments::{EnvironmentId, Environments};
 use crate::event::{AdmitError, Admitted, Event, Outbox, Setup};
+use crate::groups::Groups;
 use crate::kv::Questions;
 use crate::pool::Pool;
 use crate::process::{Farewell, Process, Role};
@@ -30,6 +32,8 @@ pub struct Node {
     /// What it knows of its cluster.
     pub(crate) member: Member,
     pub(crate) uplink: Uplink,
+    /// It is to leave.
+    pub(crate) draining: Option<Draining>,
     pub(crate) jobs: BTreeMap<JobId, JobConfig>,
     pub(crate) last_job: u32,
     /// A program or a task has run here.
@@ -51,9 +55,11 @@ pub struct Node {
     /// The last of this node that ended, for people.
     pub(crate) ended_processes: VecDeque<ProcessInfo>,
     pub(crate) pool: Pool,
+    pub(crate) environments: Environments,
     pub(crate) rounds: BTreeMap<u64, Round>,
     pub(crate) last_round: u64,
     pub(crate) schedule: Schedule,
+    pub(crate) groups: Groups,
 }
 
 impl Node {
@@ -67,7 +73,8 @@ impl Node {
         Self {
             number,
             member: Member::new(setup.member.clone(), gateway),
-            uplink: Uplink::default(),
+            uplink: Uplink::new(setup.asked_at),
+            draining: None,
             jobs: BTreeMap::new(),
             last_job: 0,
             has_worked: false,
@@ -85,9 +92,11 @@ impl Node {
             dead_processes: VecDeque::new(),
             ended_processes: VecDeque::new(),
             pool: Pool::default(),
+            environments: Environments::default(),
             rounds: BTreeMap::new(),
             last_round: 0,
             schedule: Schedule::default(),
+            groups: Groups::default(),
             setup,
         }
     }
@@ -102,19 +111,26 @@ impl Node {
         self.member.gateway
     }
 
-    /// Gives a new process its numbers. [`Event::Ready`] follows once it knows them.
+    /// Gives a new process its numbers; a worker says of which environment it is.
+    /// [`Event::Ready`] follows once it knows them.
     pub fn admit(
         &mut self,
         kind: ProcessKind,
         pid: u32,
         job: JobConfig,
+        environment: u32,
     ) -> Result<Admitted, AdmitError> {
+        let environment = EnvironmentId(environment);
+        if !self.environments.is_known(environment) {
+            return Err(AdmitError::UnknownEnvironment(environment.0));
+        }
         let bell = match kind {
             ProcessKind::Observer => None,
             _ if self.bells.len() >= self.setup.max_processes => {
                 // The gateway has one, too.
                 let limit = self.setup.max_processes - 1;
-                return Err(AdmitError::TooManyProcesses { limit });
+                let limited_by = self.setup.limited_by.clone();
+                return Err(AdmitError::TooManyProcesses { limit, limited_by });
             }
             _ => Some(self.bells.take()),
         };
@@ -127,24 +143,35 @@ impl Node {
             ProcessKind::Driver => Some(self.begin_job(process, job)),
             _ => self.setup.job,
         };
-        self.processes.insert(process, Process::new(pid, kind, bell, job));
+        let known = Process { environment, ..Process::new(pid, kind, bell, job) };
+        self.processes.insert(process, known);
         Ok(Admitted { process, bell: bell.unwrap_or(u32::MAX), job })
     }
 
     /// Takes in one event. `now` is in nanoseconds of a clock that never goes back.
     pub fn on_event(&mut self, event: Event, now: u64, out: &mut impl Outbox) {
+        self.mind_lease(now, out);
         match event {
             Event::Ready(process) => self.on_ready(process, now, out),
             Event::Message(from, body) => self.on_message(from, body, now, out),
             Event::Ended { process, reason, last_lines } => {
                 self.on_ended(process, &reason, last_lines, now, out);
             }
-            Event::OutOfMemory { process, reason } => {
-                self.end_process(process, reason, true, out);
+            Event::OutOfMemory { process, reason, over_limit } => {
+                self.on_out_of_memory(process, reason, over_limit, out);
             }
-            Event::StartFailed { reason } => self.on_start_failed(&reason, now, out),
+            Event::StartFailed { environment, reason } => {
+                self.on_start_failed(EnvironmentId(environment), &reason, now, out);
+            }
+            Event::Template(environment, result) => {
+                self.on_template(environment, result, now, out);
+            }
+            Event::TemplateSays(environment, text) => {
+                self.tell_of_template(EnvironmentId(environment), &text, out);
+            }
             Event::Tick => {
                 self.retire_idle_workers(now, out);
+                self.end_unused_templates(now, out);
                 let (keeper, mut counter) = keeper!(self, out);
                 keeper.on_tick(now, &mut counter);
                 self.mind_uplink(now, out);
@@ -155,9 +182,13 @@ impl Node {
             Event::ControlLost => self.on_control_lost(now),
             Event::FrameCame { from, to } => self.on_frame_came(from, to, out),
             Event::PeerLost(node, reason) => self.on_peer_lost(node, &reason, now, out),
+            Event::PeerAway(node) => self.on_peer_away(node, out),
+            Event::PeerBack(node) => self.on_peer_back(node, out),
+            Event::PeerLives(node) => self.on_peer_lives(node, out),
             Event::Transferred(key, result) => self.on_transferred(key, result, now, out),
         }
         self.settle_own_news(now, out);
+        self.mind_draining(now, out);
         self.schedule(now, out);
         self.tell_load(now, out);
         #[cfg(debug_assertions)]
@@ -169,7 +200,7 @@ impl Node {
             return;
         };
         if process.kind == ProcessKind::Observer
-            && !matches!(body, Body::Query(_) | Body::ReadFile(_))
+            && !matches!(body, Body::Query(_) | Body::ReadFile(_) | Body::KillActor(_))
         {
             return;
         }
@@ -196,6 +227,7 @@ impl Node {
             Body::Unblocked(_) => self.on_blocked(from, false),
             Body::Connect(peer) => self.on_connect(from, ProcessId(peer.process), out),
             Body::ActorCreated(created) => self.on_actor_created(from, created, out),
+            Body::StartAnswer(answer) => self.on_start_answer(from, &answer, now, out),
             body @ (Body::Allocate(_)
             | Body::Free(_)
             | Body::Unpinned(_)
@@ -215,8 +247,11 @@ impl Node {
             Body::ObjectReport(report) => self.on_report(from, report, out),
             Body::Kv(question) => self.on_kv(from, question, out),
             Body::TaskReport(report) => self.on_task_report(from, report, out),
+            Body::Failing(text) => {
+                process.farewell.get_or_insert(Farewell::of(text.text));
+            }
             Body::Exiting(text) => {
-                let farewell = Farewell { reason: text.text, intended: true, out_of_memory: false };
+                let farewell = Farewell { intended: true, ..Farewell::of(text.text) };
                 process.farewell.get_or_insert(farewell);
                 if process.role == Role::Idle {
                     process.role = Role::Leaving;
@@ -228,7 +263,7 @@ impl Node {
                     let intended = failure.text.is_empty();
                     let reason =
                         if intended { "it ended its session".into() } else { failure.text };
-                    let farewell = Farewell { reason, intended, out_of_memory: false };
+                    let farewell = Farewell { intended, ..Farewell::of(reason) };
                     process.farewell.get_or_insert(farewell);
                     match self.setup.job {
                         Some(_) => out.shut_down(true),
@@ -243,7 +278,11 @@ impl Node {
             | Body::NameActor(_)
             | Body::FindActor(_)
             | Body::ReleaseName(_)
-            | Body::ListActors(_) => {}
+            | Body::ListActors(_)
+            | Body::CreateGroup(_)
+            | Body::WatchGroup(_)
+            | Body::RemoveGroup(_)
+            | Body::FindGroups(_) => {}
             // The shell takes the first one; another means nothing.
             Body::Register(_) => {}
         }
@@ -257,7 +296,7 @@ impl Node {
         if process.is_worker() && process.role == Role::None {
             process.role = Role::Idle;
             process.idle_since = now;
-            self.pool.arrived(id);
+            self.pool.arrived(id, process.environment);
         } else if process.kind == ProcessKind::Driver
             && let Some(job) = self.job_of(id)
         {
@@ -269,7 +308,10 @@ impl Node {
     /// Lends or takes back the CPUs of what a worker does.
     fn on_blocked(&mut self, worker: ProcessId, blocked: bool) {
         let allocation = match self.processes[&worker].role {
-            Role::Leased(lease) => self.leases.get_mut(&lease).map(|lease| &mut lease.allocation),
+            Role::Leased(lease) => self.leases.get_mut(&lease).map(|lease| {
+                lease.blocked = blocked;
+                &mut lease.allocation
+            }),
             Role::Actor(actor) => {
                 self.actors.get_mut(&actor).and_then(|actor| actor.allocation.as_mut())
             }
@@ -283,15 +325,9 @@ impl Node {
     }
 
     /// Kills a process whose end then has this reason.
-    pub(crate) fn end_process(
-        &mut self,
-        id: ProcessId,
-        reason: String,
-        out_of_memory: bool,
-        out: &mut impl Outbox,
-    ) {
+    pub(crate) fn end_process(&mut self, id: ProcessId, reason: String, out: &mut impl Outbox) {
         if let Some(process) = self.processes.get_mut(&id) {
-            process.farewell = Some(Farewell { reason, intended: false, out_of_memory });
+            process.farewell = Some(Farewell::of(reason));
             out.kill(id);
         }
     }

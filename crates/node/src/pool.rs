@@ -1,11 +1,14 @@
 //! Workers: idle ones, those that start, and those that are too many.
 
+use std::collections::BTreeMap;
+
 use oxiray_ids::{JobId, ProcessId};
 use oxiray_wire::control::{Empty, ProcessKind, from_node};
 
+use crate::environments::EnvironmentId;
 use crate::event::Outbox;
 use crate::node::Node;
-use crate::process::Role;
+use crate::process::{Process, Role};
 
 const MILLISECOND: u64 = 1_000_000;
 /// How long a worker beyond those to keep may be idle.
@@ -14,27 +17,93 @@ const IDLE_LIMIT: u64 = 1000 * MILLISECOND;
 const FIRST_RETRY: u64 = 50 * MILLISECOND;
 /// Failed starts in a row before the user is told.
 const FAILURES_TO_WARN: u32 = 3;
+/// And before nobody waits for the next: after some seconds.
+const FAILURES_TO_GIVE_UP: u32 = 7;
+
+/// What an idle worker is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WorkerFor {
+    /// Tasks of a lease; then it is idle again.
+    Tasks,
+    /// An actor, with which it ends.
+    Actor,
+}
 
 /// The workers without work, and those to come.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     /// Most recently used last: it is the warmest, so it is taken first.
     pub(crate) idle: Vec<ProcessId>,
-    /// Asked for, not yet here.
-    pub(crate) starting: usize,
-    failures: u32,
+    /// Those to come, by what they are forked from.
+    starts: BTreeMap<EnvironmentId, Starts>,
     /// The driver knows that the first workers are there.
     warm: bool,
+    /// Since when somebody lacks a worker and none can come: see [`crate::full`].
+    pub(crate) without_since: Option<u64>,
+}
+
+/// Workers of one environment that are to come.
+#[derive(Debug, Default)]
+struct Starts {
+    /// Asked for, not yet here.
+    asked: usize,
+    failures: u32,
+    /// Why the last one failed, and when.
+    reason: String,
+    failed_at: u64,
     /// No start before this.
-    pub(crate) retry_at: Option<u64>,
+    retry_at: Option<u64>,
+}
+
+/// How many workers of each environment could be used at once.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking {
+    /// For leases, and for actors.
+    by_environment: BTreeMap<EnvironmentId, (usize, usize)>,
+}
+
+impl Lacking {
+    pub(crate) fn add(&mut self, environment: EnvironmentId, for_actor: bool) {
+        let (leases, actors) = self.by_environment.entry(environment).or_default();
+        *if for_actor { actors } else { leases } += 1;
+    }
 }
 
 impl Pool {
-    pub(crate) fn arrived(&mut self, worker: ProcessId) {
-        self.starting = self.starting.saturating_sub(1);
-        self.failures = 0;
-        self.retry_at = None;
+    pub(crate) fn arrived(&mut self, worker: ProcessId, environment: EnvironmentId) {
+        let starts = self.starts.entry(environment).or_default();
+        *starts = Starts { asked: starts.asked.saturating_sub(1), ..Starts::default() };
         self.idle.push(worker);
+    }
+
+    /// Workers to come.
+    fn starting(&self) -> usize {
+        self.starts.values().map(|starts| starts.asked).sum()
+    }
+
+    pub(crate) fn is_any_starting(&self) -> bool {
+        self.starting() > 0
+    }
+
+    /// Why workers of the node's own environment cannot be started, after many tries, and when the
+    /// last failed.
+    pub(crate) fn hopeless(&self) -> Option<(&str, u64)> {
+        let plain = self.starts.get(&EnvironmentId::PLAIN)?;
+        (plain.failures >= FAILURES_TO_GIVE_UP).then_some((&*plain.reason, plain.failed_at))
+    }
+
+    pub(crate) fn is_starting(&self, environment: EnvironmentId) -> bool {
+        self.starts.get(&environment).is_some_and(|starts| starts.asked > 0)
+    }
+
+    /// When a start may be tried again.
+    pub(crate) fn next_retry(&self) -> Option<u64> {
+        self.starts.values().filter_map(|starts| starts.retry_at).min()
+    }
+
+    /// No worker of an environment is to come.
+    pub(crate) fn forget_starts(&mut self, environment: EnvironmentId) {
+        self.starts.remove(&environment);
     }
 
     pub(crate) fn forget(&mut self, worker: ProcessId) {
@@ -43,15 +112,24 @@ impl Pool {
 }
 
 impl Node {
-    /// An idle worker for `user`, one it has a channel to if there is such. Never
-    /// the user itself: a worker may still ask for others after its task ended.
-    pub(crate) fn take_idle(&mut self, user: ProcessId, job: Option<JobId>) -> Option<ProcessId> {
+    /// An idle worker of an environment for `user`, one it has a channel to if there is such.
+    /// Never the user itself: a worker may still ask for others after its task ended. Nor one whose
+    /// belongings would go with the actor that it is `to_be`.
+    pub(crate) fn take_idle(
+        &mut self,
+        user: ProcessId,
+        job: Option<JobId>,
+        environment: EnvironmentId,
+        to_be: WorkerFor,
+    ) -> Option<ProcessId> {
         let channels = self.processes.get(&user).map(|process| &process.channels);
         let idle = &self.pool.idle;
         // Of the same job, whose modules and state it may have.
         let may = |worker: &ProcessId| {
-            let of = self.processes[worker].job;
-            *worker != user && (of.is_none() || of == job)
+            let Process { job: of, environment: from, is_held, .. } = self.processes[worker];
+            let is_free = to_be == WorkerFor::Tasks || !(is_held || self.is_needed(*worker));
+            let is_fit = from == environment && (of.is_none() || of == job);
+            *worker != user && is_fit && is_free
         };
         let known = idle.iter().rposition(|worker| {
             channels.is_some_and(|channels| channels.contains_key(worker)) && may(worker)
@@ -86,44 +164,65 @@ impl Node {
         }
         worker.role = Role::Idle;
         worker.idle_since = now;
+        worker.is_held = false;
         self.pool.idle.push(id);
     }
 
     /// Starts workers: as many as could be used now, and so many that the pool is whole.
-    pub(crate) fn start_workers(
-        &mut self,
-        for_leases: usize,
-        for_actors: usize,
-        now: u64,
-        out: &mut impl Outbox,
-    ) {
+    pub(crate) fn start_workers(&mut self, mut lacking: Lacking, now: u64, out: &mut impl Outbox) {
         let here = self.pool.idle.len() + self.leases.len();
         let to_keep = self.setup.prestart_workers.saturating_sub(here);
-        let target = (for_actors + for_leases.max(to_keep))
-            .min(self.setup.max_starting)
-            .min(self.setup.max_processes.saturating_sub(self.bells.len()));
-        match self.pool.retry_at {
-            Some(at) if now < at => return,
-            _ => self.pool.retry_at = None,
+        let plain = lacking.by_environment.entry(EnvironmentId::PLAIN).or_default();
+        plain.0 = plain.0.max(to_keep);
+        let room = self.setup.max_processes.saturating_sub(self.bells.len());
+        let most = self.setup.max_starting.min(room);
+        for starts in self.pool.starts.values_mut() {
+            starts.retry_at = starts.retry_at.filter(|at| now < *at);
         }
-        while self.pool.starting < target {
-            self.pool.starting += 1;
-            out.start_worker();
+        if self.is_draining() {
+            return;
+        }
+        for (environment, (for_leases, for_actors)) in lacking.by_environment {
+            let mut all = self.pool.starting();
+            let starts = self.pool.starts.entry(environment).or_default();
+            if starts.retry_at.is_some() {
+                continue;
+            }
+            while starts.asked < for_leases + for_actors && all < most {
+                all += 1;
+                starts.asked += 1;
+                out.start_worker(environment.0);
+            }
         }
     }
 
-    pub(crate) fn on_start_failed(&mut self, reason: &str, now: u64, out: &mut impl Outbox) {
-        self.pool.starting = self.pool.starting.saturating_sub(1);
+    pub(crate) fn on_start_failed(
+        &mut self,
+        environment: EnvironmentId,
+        reason: &str,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        let starts = self.pool.starts.entry(environment).or_default();
+        starts.asked = starts.asked.saturating_sub(1);
+        starts.failed_at = now;
         // Starts that fail together are one failure.
-        if self.pool.retry_at.is_some_and(|at| now < at) {
+        if starts.retry_at.is_some_and(|at| now < at) {
             return;
         }
-        let wait = FIRST_RETRY << self.pool.failures.min(6);
-        self.pool.failures += 1;
-        self.pool.retry_at = Some(now + wait);
-        if self.pool.failures == FAILURES_TO_WARN {
-            let text = format!("Workers cannot be started, so nothing runs: {reason}");
-            self.warn(&text, out);
+        let wait = FIRST_RETRY << starts.failures.min(6);
+        starts.failures += 1;
+        starts.reason = reason.to_owned();
+        starts.retry_at = Some(now + wait);
+        if starts.failures != FAILURES_TO_WARN {
+            return;
+        }
+        match environment {
+            EnvironmentId::PLAIN => {
+                let text = format!("Workers cannot be started, so nothing runs: {reason}");
+                self.warn(&text, out);
+            }
+            _ => self.fail_environment(environment, reason, out),
         }
     }
 

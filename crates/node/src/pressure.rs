@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use oxiray_control::unschedulable;
 use oxiray_ids::ProcessId;
 use oxiray_scheduler::{Choice, choose, show_amounts};
-use oxiray_wire::control::{Empty, from_node};
+use oxiray_wire::control::{Empty, Shape, from_node};
 
+use crate::demand::Lease;
 use crate::event::Outbox;
 use crate::node::Node;
-use crate::schedule::{ShapeId, Turn};
+use crate::schedule::{ShapeId, Turn, WantedRoom};
 
 const MILLISECOND: u64 = 1_000_000;
 /// A holder is asked at most this often.
 const ASK_AGAIN: u64 = 10 * MILLISECOND;
+/// Room is made for a placement group for so long after it was last asked for.
+const ROOM_WANTED_FOR: u64 = 1_500 * MILLISECOND;
 /// How long something that can never run waits before the user hears of it.
 const INFEASIBLE_WARNING: u64 = 1_000 * MILLISECOND;
 /// How long something waits for resources that others hold before the user hears of it.
@@ -28,6 +31,13 @@ enum Waiters {
 }
 
 impl Node {
+    /// A placement group waits for room here.
+    pub(crate) fn on_want_room(&mut self, shape: Shape, now: u64) {
+        let before = self.schedule.wanted_room.take().filter(|room| room.shape == shape);
+        let since = before.map_or(now, |room| room.since);
+        self.schedule.wanted_room = Some(WantedRoom { shape, since, until: now + ROOM_WANTED_FOR });
+    }
+
     /// Looks at all that still waits after a pass.
     pub(crate) fn review(&mut self, now: u64, out: &mut impl Outbox) {
         let soon = self.schedule.reviewed_at.is_some_and(|at| now < at + ASK_AGAIN);
@@ -42,7 +52,7 @@ impl Node {
                 false => known.waiting_since = None,
             }
         }
-        if waiters.is_empty() {
+        if waiters.is_empty() && self.schedule.wanted_room.is_none() {
             self.schedule.pressed = false;
             return;
         }
@@ -97,6 +107,11 @@ impl Node {
                 }
             }
         }
+        if let Some(room) = self.schedule.wanted_room.as_ref().map(|room| &room.shape) {
+            let is_in_the_way =
+                |lease: &&Lease| self.ledger.stands_in_the_way(&lease.allocation, room);
+            holders.extend(self.leases.values().filter(is_in_the_way).map(|lease| lease.holder));
+        }
         self.schedule.pressed = !holders.is_empty();
         for id in holders {
             let Some(holder) = self.processes.get_mut(&id) else {
@@ -119,8 +134,9 @@ impl Node {
             let needs = show_amounts(&request.shape.resources);
             let who = self.who_waits(ShapeId(index));
             let why = self.why(ShapeId(index));
+            let is_free = self.schedule.shapes[index].wanted.place.is_none();
             let text = match choose(&self.member.view, &request) {
-                Choice::Infeasible => unschedulable(&who, &needs, &why),
+                Choice::Infeasible if is_free => unschedulable(&who, &needs, &why),
                 _ => format!(
                     "{who} needs {needs} and has waited for 10 s: {why}. Actors hold their \
                      resources for as long as they live; `oxiray status` shows what waits."
@@ -149,11 +165,18 @@ impl Node {
         let again = self.schedule.reviewed_at.map(|at| at + ASK_AGAIN);
         let ask = again.filter(|_| self.schedule.pressed);
         let warnings = (0..self.schedule.shapes.len()).filter_map(|index| self.warning_due(index));
+        // They are said when all that waits is looked at, and no sooner.
+        let warnings = warnings.map(|at| at.max(ask.unwrap_or(0)));
         // An elder's time ends by itself, and then others may have what it left.
+        let room = self.schedule.wanted_room.as_ref().map(|room| room.until);
         let elder = self.schedule.elder.map(|_| self.schedule.passed_at + ASK_AGAIN);
-        let retry = self.pool.retry_at;
-        let times = warnings.chain(ask).chain(elder).chain(retry);
+        let retry = self.pool.next_retry();
+        let times = warnings.chain(ask).chain(elder).chain(retry).chain(room);
+        let times = times.chain(self.environments.next_end()).chain(self.next_without_worker());
         let times = times.chain(self.next_retirement()).chain(self.keeper.next_wakeup());
-        times.chain(self.next_uplink_wakeup()).min()
+        // What found its place here is served in the next pass: now.
+        let placed = (!self.member.placed_here.is_empty()).then_some(self.schedule.passed_at);
+        let times = times.chain(placed);
+        times.chain(self.next_uplink_wakeup()).chain(self.next_draining_wakeup()).min()
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use oxiray_ids::{ActorId, JobId, ProcessId};
-use oxiray_wire::control::ProcessKind;
+use oxiray_scheduler::Allocation;
+use oxiray_wire::control::{MemoryEnd, ProcessKind, incarnation};
 
 use crate::demand::{Demand, LeaseId};
+use crate::environments::EnvironmentId;
 use crate::slots::Slots;
 
 /// What a process is for, right now.
@@ -17,6 +19,8 @@ pub(crate) enum Role {
     Idle,
     /// A worker that runs the tasks of a lease's holder.
     Leased(LeaseId),
+    /// A worker that was asked to be an actor, and has not answered.
+    Asked(ActorId),
     /// A worker that is an actor.
     Actor(ActorId),
     /// A worker that was told to exit, or killed.
@@ -29,7 +33,15 @@ pub(crate) struct Farewell {
     pub(crate) reason: String,
     /// It said so itself.
     pub(crate) intended: bool,
-    pub(crate) out_of_memory: bool,
+    /// Whether it is for want of memory.
+    pub(crate) memory: MemoryEnd,
+}
+
+impl Farewell {
+    /// For a reason that has nothing to do with memory, and not of its own will.
+    pub(crate) fn of(reason: String) -> Self {
+        Self { reason, intended: false, memory: MemoryEnd::Not }
+    }
 }
 
 /// What was last heard of an actor.
@@ -37,8 +49,18 @@ pub(crate) struct Farewell {
 pub(crate) struct Watched {
     /// Where it was; 0: not known.
     pub(crate) node: u32,
-    /// How often it had been started again.
+    /// Which of its stays at nodes that was,
+    pub(crate) stay: u32,
+    /// and how often it had been started again.
     pub(crate) restarts: u64,
+    /// The process that it was, while it took calls.
+    pub(crate) worker: Option<ProcessId>,
+}
+
+impl Watched {
+    pub(crate) fn incarnation(self) -> u64 {
+        incarnation(self.stay, self.restarts)
+    }
 }
 
 #[derive(Debug)]
@@ -50,6 +72,8 @@ pub(crate) struct Process {
     /// What it works for, once that is known.
     pub(crate) job: Option<JobId>,
     pub(crate) role: Role,
+    /// Of a worker: what it was forked from.
+    pub(crate) environment: EnvironmentId,
     /// Peer to our index for the channel with it.
     pub(crate) channels: BTreeMap<ProcessId, u32>,
     pub(crate) indexes: Slots,
@@ -69,6 +93,13 @@ pub(crate) struct Process {
     /// When it was ready.
     pub(crate) started: u64,
     pub(crate) idle_since: u64,
+    /// Of the actor that it was asked to be, and that has ended since: until it has answered, it may
+    /// run its constructor.
+    pub(crate) unanswered: Option<Allocation>,
+    /// It had a lease, so that it may own something.
+    pub(crate) has_worked: bool,
+    /// Others hold what it owns, as it said: it is not asked before it has worked again.
+    pub(crate) is_held: bool,
     pub(crate) asked_back_at: Option<u64>,
     pub(crate) farewell: Option<Farewell>,
 }
@@ -81,6 +112,7 @@ impl Process {
             bell,
             job,
             role: Role::None,
+            environment: EnvironmentId::PLAIN,
             channels: BTreeMap::new(),
             indexes: Slots::default(),
             demands: BTreeMap::new(),
@@ -93,6 +125,9 @@ impl Process {
             known_at: BTreeSet::new(),
             started: 0,
             idle_since: 0,
+            unanswered: None,
+            has_worked: false,
+            is_held: false,
             asked_back_at: None,
             farewell: None,
         }

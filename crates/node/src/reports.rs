@@ -38,7 +38,7 @@ impl Node {
             out.send(
                 process,
                 match topic {
-                    Topic::Tasks => from_node::Body::ReportTasks(query),
+                    Topic::Tasks | Topic::Cancel => from_node::Body::ReportTasks(query),
                     _ => from_node::Body::ReportObjects(query),
                 },
             );
@@ -121,10 +121,14 @@ impl Node {
 
     /// The processes here that hold what a shape lacks, if no other node could serve it.
     fn holders(&self, shape: ShapeId) -> Vec<u64> {
-        let shape = &self.schedule.shapes[shape.0].shape;
+        let known = &self.schedule.shapes[shape.0];
+        let shape = &known.shape;
         let here = NodeNumber(self.number);
         let view = &self.member.view;
-        let elsewhere = view.nodes().any(|node| node != here && view.can_ever_fit(node, shape));
+        let elsewhere = match known.wanted.place {
+            Some(place) => self.is_in_group_elsewhere(shape, place),
+            None => view.nodes().any(|node| node != here && view.can_ever_fit(node, shape)),
+        };
         if elsewhere || !self.ledger.can_ever_fit(shape) {
             return Vec::new();
         }
@@ -154,7 +158,7 @@ impl Node {
         {
             let request = round.request;
             let all = match round.topic {
-                Topic::Tasks => {
+                Topic::Tasks | Topic::Cancel => {
                     from_node::Body::TaskReport(TaskReport { request, ..TaskReport::default() })
                 }
                 _ => from_node::Body::ObjectReport(ObjectReport {

@@ -6,6 +6,7 @@
 //! while nothing is given out that it needs. Only for a while, because what
 //! it waits for may be held by a very long task, and then others had better run.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use oxiray_ids::{ActorId, JobId, ProcessId};
@@ -13,8 +14,10 @@ use oxiray_scheduler::{Allocation, Wanted};
 use oxiray_wire::control::Shape;
 use smallvec::SmallVec;
 
+use crate::environments::{EnvironmentId, Environments};
 use crate::event::Outbox;
 use crate::node::Node;
+use crate::pool::{Lacking, WorkerFor};
 
 /// Not served for so long, a shape becomes the elder,
 const ELDER_AFTER: u64 = 200_000_000;
@@ -40,6 +43,8 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct KnownShape {
     pub(crate) shape: Shape,
+    /// What its workers must be forked from.
+    pub(crate) environment: EnvironmentId,
     /// The pass in which it did not fit. Within a pass resources only shrink,
     /// so it need not be tried again.
     pub(crate) failed_in: u64,
@@ -52,11 +57,27 @@ pub(crate) struct KnownShape {
     pub(crate) nothing_elsewhere_at: Option<u64>,
 }
 
+impl KnownShape {
+    fn new(shape: Shape, environments: &mut Environments) -> Self {
+        Self {
+            wanted: Wanted::of(&shape),
+            environment: environments.intern(&shape.environment),
+            shape,
+            failed_in: 0,
+            waiting_since: None,
+            warned: false,
+            nothing_elsewhere_at: None,
+        }
+    }
+}
+
 /// Who waits for what.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     pub(crate) turns: VecDeque<Turn>,
     pub(crate) shapes: Vec<KnownShape>,
+    /// Of those, what nobody asks for any more.
+    vacant: Vec<ShapeId>,
     /// Actors without a worker, by shape and then in the order they came.
     pub(crate) waiting_actors: BTreeMap<(ShapeId, u64), ActorId>,
     pub(crate) last_waiting: u64,
@@ -66,23 +87,45 @@ pub(crate) struct Schedule {
     pub(crate) passed_at: u64,
     pub(crate) pressed: bool,
     pub(crate) reviewed_at: Option<u64>,
+    /// What a placement group waits for here.
+    pub(crate) wanted_room: Option<WantedRoom>,
+}
+
+/// Room that is to be made for a placement group: others are held back as by an elder.
+#[derive(Debug)]
+pub(crate) struct WantedRoom {
+    pub(crate) shape: Shape,
+    pub(crate) since: u64,
+    /// Unless it is said again.
+    pub(crate) until: u64,
+}
+
+/// Whether what has waited for so long is the elder now.
+fn is_elder_after(waited: u64) -> bool {
+    waited >= ELDER_AFTER && ((waited - ELDER_AFTER) / ELDER_FOR).is_multiple_of(ELDER_PERIOD)
 }
 
 impl Schedule {
     /// The id of a shape; equal shapes share one.
-    pub(crate) fn intern(&mut self, shape: Shape) -> ShapeId {
+    pub(crate) fn intern(&mut self, shape: Shape, environments: &mut Environments) -> ShapeId {
         if let Some(index) = self.shapes.iter().position(|known| known.shape == shape) {
             return ShapeId(index);
         }
-        self.shapes.push(KnownShape {
-            wanted: Wanted::of(&shape),
-            shape,
-            failed_in: 0,
-            waiting_since: None,
-            warned: false,
-            nothing_elsewhere_at: None,
-        });
+        let known = KnownShape::new(shape, environments);
+        if let Some(id) = self.vacant.pop() {
+            self.shapes[id.0] = known;
+            return id;
+        }
+        self.shapes.push(known);
         ShapeId(self.shapes.len() - 1)
+    }
+
+    /// A shape that nobody will ask for again makes room for another.
+    pub(crate) fn forget(&mut self, id: ShapeId, environments: &mut Environments) {
+        // Of no node: nobody asks for the like.
+        let nobodys = Shape { near: u32::MAX, ..Shape::default() };
+        self.shapes[id.0] = KnownShape::new(nobodys, environments);
+        self.vacant.push(id);
     }
 
     /// The shapes that actors wait for, without a look at each of the actors.
@@ -111,7 +154,7 @@ impl Schedule {
 
 /// What a tentative allocation is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Claim {
+pub(crate) enum Claim {
     Actor(ShapeId),
     Demand(ProcessId, u64),
 }
@@ -130,14 +173,21 @@ enum Outcome {
 }
 
 impl Node {
+    /// The id of a shape; equal shapes share one.
+    pub(crate) fn intern(&mut self, shape: Shape) -> ShapeId {
+        self.schedule.intern(shape, &mut self.environments)
+    }
+
     /// Gives out what can be given, starts workers, and reviews who still waits.
     pub(crate) fn schedule(&mut self, now: u64, out: &mut impl Outbox) {
+        self.schedule.wanted_room.take_if(|room| now >= room.until);
         self.schedule.elder = self.find_elder(now);
         self.schedule.passed_at = now;
         self.schedule.pass += 1;
         let mut tentative: Vec<Tentative> = Vec::new();
         let mut unserved = 0;
         while unserved < self.schedule.turns.len()
+            && !self.is_draining()
             && tentative.len() < self.setup.max_starting
             && let Some(turn) = self.next_turn(unserved)
         {
@@ -152,21 +202,28 @@ impl Node {
             }
             self.schedule.turns.push_back(turn);
         }
+        self.tell_of_freed_bundles(out);
         // While what lacks only a worker has its resources set aside.
         self.place_elsewhere(out);
-        let (mut for_leases, mut for_actors) = (0, 0);
+        let mut lacking = Lacking::default();
+        let mut claims = SmallVec::<[Claim; 8]>::new();
         for (allocation, claim) in tentative {
+            claims.push(claim);
             self.ledger.release(allocation);
-            match claim {
-                Claim::Actor(_) => for_actors += 1,
+            let shape = match claim {
+                Claim::Actor(shape) => shape,
                 Claim::Demand(process, key) => {
-                    for_leases += 1;
                     let process = self.processes.get_mut(&process).expect("is pending");
-                    process.demands.get_mut(&key).expect("is pending").tentative = 0;
+                    let demand = process.demands.get_mut(&key).expect("is pending");
+                    demand.tentative = 0;
+                    demand.shape
                 }
-            }
+            };
+            let environment = self.schedule.shapes[shape.0].environment;
+            lacking.add(environment, matches!(claim, Claim::Actor(_)));
         }
-        self.start_workers(for_leases, for_actors, now, out);
+        self.start_workers(lacking, now, out);
+        self.fail_without_workers(&claims, now, out);
         self.review(now, out);
     }
 
@@ -187,14 +244,14 @@ impl Node {
         }
         let rank = |turn: &Turn| {
             let Turn::Process(id) = turn else {
-                return (0, 0);
+                return (0, Reverse(0));
             };
             let Some(process) = self.processes.get(id) else {
-                return (0, 0);
+                return (0, Reverse(0));
             };
             let of_shape = |key| self.schedule.shapes[process.demands[key].shape.0].shape.priority;
             let urgency = process.pending.iter().map(of_shape).max().unwrap_or(0);
-            (held.get(&process.job).copied().unwrap_or(0), -urgency)
+            (held.get(&process.job).copied().unwrap_or(0), Reverse(urgency))
         };
         let best = self.schedule.turns.iter().take(untried).enumerate();
         let (best, _) = best.min_by_key(|(at, turn)| (rank(turn), *at))?;
@@ -207,7 +264,7 @@ impl Node {
         let mut keys: SmallVec<[u64; 8]> = process.pending.iter().copied().collect();
         let of_shape = |key: &u64| &self.schedule.shapes[process.demands[key].shape.0].shape;
         if keys.iter().any(|key| of_shape(key).priority != 0) {
-            keys.sort_by_key(|key| -of_shape(key).priority);
+            keys.sort_by_key(|key| Reverse(of_shape(key).priority));
         }
         keys
     }
@@ -232,11 +289,15 @@ impl Node {
             if demand.tentative == demand.here {
                 continue;
             }
+            let environment = self.schedule.shapes[shape.0].environment;
+            if !self.has_template(environment, out) {
+                continue;
+            }
             let Some(allocation) = self.try_acquire(shape) else {
                 continue;
             };
             let job = self.processes[&id].job;
-            match self.take_idle(id, job) {
+            match self.take_idle(id, job, environment, WorkerFor::Tasks) {
                 Some(worker) => {
                     self.schedule.shapes[shape.0].waiting_since = Some(now);
                     self.grant(id, key, worker, allocation, out);
@@ -261,13 +322,20 @@ impl Node {
         if self.schedule.waiting_actors.is_empty() {
             return Outcome::Gone;
         }
+        if self.is_fenced() {
+            return Outcome::Unserved;
+        }
         for (order, shape) in self.schedule.heads(tentative) {
+            let environment = self.schedule.shapes[shape.0].environment;
+            if !self.has_template(environment, out) {
+                continue;
+            }
             let Some(allocation) = self.try_acquire(shape) else {
                 continue;
             };
             let actor = self.schedule.waiting_actors[&(shape, order)];
             let (creator, job) = (self.actors[&actor].creator, self.actors[&actor].job);
-            match self.take_idle(creator, job) {
+            match self.take_idle(creator, job, environment, WorkerFor::Actor) {
                 Some(worker) => {
                     self.schedule.shapes[shape.0].waiting_since = Some(now);
                     self.schedule.waiting_actors.remove(&(shape, order));
@@ -293,6 +361,14 @@ impl Node {
         {
             return None;
         }
+        let now = self.schedule.passed_at;
+        if let Some(WantedRoom { shape, since, .. }) = &self.schedule.wanted_room
+            && is_elder_after(now.saturating_sub(*since))
+            && self.ledger.would_starve(&known.shape, shape)
+            && (self.ledger.fits(shape) || self.is_held_by_leases(shape))
+        {
+            return None; // Until it is reserved, or its time is over.
+        }
         let allocation = self.ledger.acquire(&known.shape);
         match allocation {
             Some(_) if self.schedule.elder == Some(id) => self.schedule.elder = None,
@@ -309,8 +385,7 @@ impl Node {
             let waited = known.waiting_since.map_or(0, |since| now.saturating_sub(since));
             // It did not fit in the last pass, and somebody is being asked to give way.
             known.failed_in == self.schedule.pass
-                && waited >= ELDER_AFTER
-                && ((waited - ELDER_AFTER) / ELDER_FOR).is_multiple_of(ELDER_PERIOD)
+                && is_elder_after(waited)
                 && self.ledger.can_ever_fit(&known.shape)
                 && self.is_held_by_leases(&known.shape)
         };

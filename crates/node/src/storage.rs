@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use oxiray_ids::{ProcessId, StoreKey};
-use oxiray_store::{Extent, Orders, Refusal, SlabGrant};
+use oxiray_store::{Extent, Lack, Orders, Refusal, SlabGrant};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{Allocated, Empty, Fetched, Refused, Slab, from_node};
+use oxiray_wire::control::{Allocated, Empty, Fetched, Lacking, Refused, Slab, from_node};
 
 use crate::event::{DiskNews, Outbox};
 use crate::node::Node;
@@ -102,13 +102,14 @@ macro_rules! keeper {
 }
 pub(crate) use keeper;
 
-fn refused(why: Refusal) -> Refused {
-    Refused {
-        text: why.text,
-        out_of_disk: why.out_of_disk,
-        store_full: why.store_full,
-        node_left: false,
-    }
+/// What the store refused, as others are told.
+pub(crate) fn refused(why: Refusal) -> Refused {
+    let lacking = match why.lack {
+        Lack::Object => Lacking::Object,
+        Lack::Memory => Lacking::Memory,
+        Lack::Disk => Lacking::Disk,
+    };
+    Refused::new(lacking, why.text)
 }
 
 impl Node {

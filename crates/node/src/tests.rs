@@ -1,6 +1,10 @@
-//! Tests of the node, each of one behaviour; `random` does everything in any order.
+//! Tests of the node, each of one behaviour; `random` does everything in any order, and in `hostile`
+//! everybody says anything.
 
 mod bed;
+mod environments;
+mod full;
+mod hostile;
 mod random;
 mod two_nodes;
 
@@ -177,6 +181,84 @@ fn what_a_process_has_goes_with_it() {
     assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());
 }
 
+/// One CPU and one worker, which has worked.
+fn experienced() -> (Bed, oxiray_ids::ProcessId) {
+    let mut bed = Bed::ready(1, 1);
+    bed.demand(DRIVER, 1, cpus(1), 1);
+    let [grant] = &bed.grants()[..] else { panic!() };
+    let (worker, lease) = (grant.worker, grant.lease);
+    bed.say(DRIVER, to_node::Body::ReturnLease(Lease { lease }));
+    bed.create_actor(DRIVER, 1, cpus(1), cpus(1));
+    assert_eq!(bed.actor_worker(1), worker);
+    (bed, worker)
+}
+
+#[test]
+fn a_worker_whose_objects_others_hold_is_no_actor() {
+    let (mut bed, first) = experienced();
+    bed.answer_start(first, 1, true);
+    assert_eq!(bed.find_actor_worker(1), None, "the only idle worker is not asked again");
+    bed.workers_arrive();
+    assert_ne!(bed.actor_worker(1), first);
+    bed.say_created(1);
+    assert_eq!(
+        bed.states(DRIVER).pop().unwrap().phase(),
+        ActorPhase::Alive,
+        "a new one is not asked"
+    );
+    bed.kill_actor(DRIVER, 1);
+    bed.end(bed.killed[0], "killed");
+    bed.demand(DRIVER, 1, cpus(1), 2);
+    let [grant] = &bed.grants()[..] else { panic!() };
+    assert_eq!(grant.worker, first, "for tasks it is as good as any");
+    bed.say(DRIVER, to_node::Body::ReturnLease(Lease { lease: grant.lease }));
+    bed.create_actor(DRIVER, 2, cpus(1), cpus(1));
+    assert_eq!(bed.actor_worker(2), first, "who worked meanwhile is asked again");
+}
+
+#[test]
+fn an_actor_that_is_not_wanted_takes_nothing_with_it_before_its_worker_has_agreed() {
+    for declined in [false, true] {
+        let (mut bed, worker) = experienced();
+        bed.kill_actor(DRIVER, 1);
+        assert_eq!(bed.states(DRIVER).pop().unwrap().phase(), ActorPhase::Dead);
+        assert!(bed.killed.is_empty());
+        assert_ne!(bed.node.ledger.available(), bed.node.ledger.total(), "it may run there");
+        bed.answer_start(worker, 1, declined);
+        assert_eq!(bed.killed.is_empty(), declined);
+        bed.end(worker, "it ended");
+        assert_eq!(bed.node.ledger.available(), bed.node.ledger.total());
+        let exits =
+            bed.take(|to, body| (to == worker && matches!(body, Body::Exit(_))).then_some(()));
+        assert_eq!(exits.len(), usize::from(declined), "it goes when nobody holds what it owns");
+    }
+}
+
+#[test]
+fn a_worker_that_ends_before_it_has_answered_costs_no_restart() {
+    let (mut bed, worker) = experienced();
+    bed.end(worker, "exit code 1");
+    bed.workers_arrive();
+    bed.say_created(1);
+    let state = bed.states(DRIVER).pop().unwrap();
+    assert_eq!((state.phase(), state.restarts), (ActorPhase::Alive, 0));
+}
+
+#[test]
+fn a_worker_that_made_an_actor_is_none() {
+    let mut bed = Bed::ready(2, 1);
+    bed.demand(DRIVER, 1, cpus(1), 1);
+    let [grant] = &bed.grants()[..] else { panic!() };
+    let (maker, lease) = (grant.worker, grant.lease);
+    bed.create_actor(maker, 1, cpus(0), cpus(0));
+    bed.workers_arrive();
+    bed.say_created(1);
+    bed.say(DRIVER, to_node::Body::ReturnLease(Lease { lease }));
+    bed.create_actor(DRIVER, 2, cpus(0), cpus(0));
+    bed.workers_arrive();
+    assert_ne!(bed.actor_worker(2), maker, "its actor would end with the other");
+}
+
 #[test]
 fn an_actor_gives_back_what_it_needed_only_for_its_place() {
     let mut bed = Bed::ready(1, 1);
@@ -291,7 +373,8 @@ fn there_are_only_so_many_bells() {
     for _ in 1..limit {
         bed.admit(kind).unwrap();
     }
-    assert_eq!(bed.admit(kind), Err(AdmitError::TooManyProcesses { limit }));
+    let limited_by = String::new();
+    assert_eq!(bed.admit(kind), Err(AdmitError::TooManyProcesses { limit, limited_by }));
     assert!(bed.admit(oxiray_wire::control::ProcessKind::Observer).is_ok());
     bed.demand(DRIVER, 1, cpus(1), 1);
     assert_eq!(bed.starting, 0, "a worker without a bell is of no use");
@@ -448,4 +531,23 @@ fn a_detached_actor_outlives_its_creator() {
     assert!(!bed.killed.contains(&worker));
     bed.kill_actor(DRIVER, 4);
     assert!(bed.killed.contains(&worker));
+}
+
+#[test]
+fn a_detached_actor_that_has_no_worker_yet_outlives_its_creator() {
+    for is_starting in [false, true] {
+        let mut bed = Bed::ready(2, 2);
+        bed.demand(DRIVER, 1, cpus(1), 1);
+        let creator = bed.grants()[0].worker;
+        let need = if is_starting { cpus(1) } else { cpus(2) };
+        bed.create_lasting(creator, 4, need, cpus(0), 0, true);
+        assert_eq!(bed.find_actor_worker(4).is_some(), is_starting);
+        bed.end(creator, "exit code 0");
+        bed.workers_arrive();
+        let worker = bed.actor_worker(4);
+        assert!(!bed.killed.contains(&worker), "{is_starting}");
+        bed.say_created(4);
+        bed.kill_actor(DRIVER, 4);
+        assert!(bed.killed.contains(&worker));
+    }
 }

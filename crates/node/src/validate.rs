@@ -9,7 +9,8 @@
 //!   process are distinct.
 //! - **N-5 (idle)** the pool lists exactly the idle workers, each once.
 //! - **N-6 (living parties)** holder and worker of a lease, creator and worker of
-//!   an actor live; but a detached actor outlives its creator.
+//!   an actor live; but a detached actor outlives its creator, once it
+//!   is alive, or if it can be made without.
 //! - **N-7 (bells)** no two processes share a bell.
 //! - **N-8 (turns)** who waits has exactly one turn.
 //! - **N-9 (observers look)** an observer has no channel, demand or actor.
@@ -28,7 +29,8 @@ impl Node {
     pub fn validate(&self) {
         let of_leases = self.leases.values().map(|lease| &lease.allocation);
         let of_actors = self.actors.values().filter_map(|actor| actor.allocation.as_ref());
-        self.ledger.validate(of_leases.chain(of_actors));
+        let unanswered = self.processes.values().filter_map(|process| process.unanswered.as_ref());
+        self.ledger.validate(of_leases.chain(of_actors).chain(unanswered));
         self.keeper.validate();
         self.validate_processes();
         self.validate_work();
@@ -94,7 +96,9 @@ impl Node {
                     assert!(self.schedule.turns.contains(&Turn::Actors), "N-8: {id}");
                 }
                 Stage::Starting(worker) | Stage::Alive(worker) => {
-                    assert_eq!(self.processes[&worker].role, Role::Actor(id), "N-2: {id}");
+                    let role = self.processes[&worker].role;
+                    let asked = role == Role::Asked(id) && actor.stage == Stage::Starting(worker);
+                    assert!(role == Role::Actor(id) || asked, "N-2: {id}");
                     assert!(actor.allocation.is_some(), "N-1: {id}");
                 }
             }

@@ -35,7 +35,7 @@ impl Node {
     }
 
     fn view_of_this(&self, request: u64, from: ProcessId) -> ClusterView {
-        let worker = |role: Role| matches!(role, Role::Idle | Role::Leased(_) | Role::Actor(_));
+        let worker = |role: Role| !matches!(role, Role::None | Role::Leaving);
         let workers = self.processes.values().filter(|process| worker(process.role)).count();
         let alive = |stage: Stage| matches!(stage, Stage::Alive(_));
         let actors = self.actors.values().filter(|actor| alive(actor.stage)).count();
@@ -135,11 +135,21 @@ impl Node {
 
     /// Why a shape is not served now.
     pub(crate) fn why(&self, id: ShapeId) -> String {
+        let known = &self.schedule.shapes[id.0];
+        if let Some(place) = known.wanted.place {
+            return self.why_in_group(&known.shape, place);
+        }
         let request = self.request(id);
+        if !self.environments.is_ready(self.schedule.shapes[id.0].environment) {
+            return "its runtime environment is being made".into();
+        }
         match choose(&self.member.view, &request) {
             Choice::Now(node) if node.0 == self.number => {
                 let needs = show_amounts(&request.shape.resources);
                 format!("needs {needs}; a worker is being started")
+            }
+            Choice::Now(node) | Choice::Queue(node) if self.is_out_of_reach(node.0) => {
+                self.why_out_of_reach(node.0)
             }
             _ => explain(&self.member.view, &request),
         }

@@ -40,8 +40,10 @@ impl Ended {
                 Body::Listing(part) => {
                     last.nodes.extend(part.nodes);
                     last.jobs.extend(part.jobs);
+                    last.submissions.extend(part.submissions);
                     last.actors.extend(part.actors);
                     last.processes.extend(part.processes);
+                    last.groups.extend(part.groups);
                 }
                 _ => {}
             }
@@ -93,14 +95,15 @@ impl Ended {
         let part = Listing { request, ..Listing::default() };
         Body::Listing(match query.topic() {
             Topic::Nodes => Listing { nodes: last.nodes, ..part },
-            Topic::Jobs => Listing { jobs: last.jobs, ..part },
+            Topic::Jobs => Listing { jobs: last.jobs, submissions: last.submissions, ..part },
             Topic::Actors => Listing { actors: last.actors, ..part },
             Topic::Processes => Listing { processes: last.processes, ..part },
+            Topic::Groups => Listing { groups: last.groups, ..part },
             // Nobody holds anything any more, and nothing waits.
             Topic::Objects => {
                 return Body::ObjectReport(ObjectReport { request, ..ObjectReport::default() });
             }
-            Topic::Tasks | Topic::Worker => {
+            Topic::Tasks | Topic::Worker | Topic::Cancel => {
                 return Body::TaskReport(TaskReport { request, ..TaskReport::default() });
             }
             Topic::Cluster => return self.view(request),

@@ -17,42 +17,52 @@ use crate::whole_file::WholeFile;
 /// Pieces of a file that are asked for at once.
 const AT_ONCE: usize = 16;
 
-/// The event files of a node: read directly if it is the one that is asked, since that is on
+/// The files of a folder of a node's session: read directly if it is the one that is asked, since that is on
 /// this machine, and else by way of it.
 pub(crate) enum NodeFiles<'a> {
     Here(LocalFiles),
-    Elsewhere(&'a mut Observer, u32),
+    Elsewhere { observer: &'a mut Observer, node: u32, folder: &'static str },
 }
 
 impl<'a> NodeFiles<'a> {
+    /// Its events.
     pub(crate) fn new(observer: &'a mut Observer, session: &Path, node: u32) -> Self {
+        Self::in_folder(observer, session, node, "events")
+    }
+
+    pub(crate) fn in_folder(
+        observer: &'a mut Observer,
+        session: &Path,
+        node: u32,
+        folder: &'static str,
+    ) -> Self {
         match node == observer.node() {
-            true => Self::Here(LocalFiles::of_session(session)),
-            false => Self::Elsewhere(observer, node),
+            true => Self::Here(LocalFiles::in_folder(session, folder)),
+            false => Self::Elsewhere { observer, node, folder },
         }
     }
 }
 
 impl Files for NodeFiles<'_> {
     fn list(&mut self) -> io::Result<Vec<FileInfo>> {
-        let (observer, node) = match self {
+        let (observer, node, folder) = match self {
             Self::Here(files) => return files.list(),
-            Self::Elsewhere(observer, node) => (observer, *node),
+            Self::Elsewhere { observer, node, folder } => (observer, *node, *folder),
         };
-        let names = observer.names(node, "events").map_err(unread)?;
+        let names = observer.names(node, folder).map_err(unread)?;
         Ok(names.into_iter().map(|file| FileInfo { name: file.name, size: file.size }).collect())
     }
 
     fn read(&mut self, name: &str, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        let (observer, node) = match self {
+        let (observer, node, folder) = match self {
             Self::Here(files) => return files.read(name, offset, most),
-            Self::Elsewhere(observer, node) => (observer, *node),
+            Self::Elsewhere { observer, node, folder } => (observer, *node, *folder),
         };
         let piece = MOST_OF_FILE as usize;
         let count = most.div_ceil(piece).clamp(1, AT_ONCE);
         let question = |at: usize| {
             let wanted = ReadFile {
-                path: format!("events/{name}"),
+                path: format!("{folder}/{name}"),
                 offset: offset + (at * piece) as u64,
                 most: most.saturating_sub(at * piece).min(piece) as u32,
                 ..ReadFile::default()

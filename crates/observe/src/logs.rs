@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::log_stream::is_older_part;
-use crate::query::Query;
 use crate::resource::Resource;
-use crate::rows::hex;
+use crate::rows::{ProcessType, hex};
 use crate::session::Session;
 use crate::task_output::is_notes;
 
@@ -189,11 +188,12 @@ impl Session {
     fn node_of_worker(&mut self, pid: u32, node_id: Option<&str>) -> Result<String> {
         let nodes = self.members()?;
         let wanted = node_id.map(|id| self.node_number(&nodes, id)).transpose()?;
-        let rows = self.list(Resource::Workers, &Query::default())?.rows;
-        let ids = rows.iter().filter(|row| row["pid"] == pid && row["worker_type"] == "WORKER");
-        let mut ids = ids.filter_map(|row| row["node_id"].as_str());
+        let (rows, _) = self.workers()?;
+        let workers =
+            rows.into_iter().filter(|row| row.pid == pid && row.worker_type == ProcessType::Worker);
+        let mut ids = workers.filter_map(|row| row.node_id);
         let found = ids.find(|id| wanted.as_ref().is_none_or(|(_, wanted)| id == wanted));
-        found.map(str::to_owned).ok_or_else(|| {
+        found.ok_or_else(|| {
             Error::BadQuery(format!(
                 "there is no worker with the process id {pid}; `oxiray list workers` shows all"
             ))

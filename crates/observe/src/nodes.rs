@@ -5,12 +5,11 @@ use std::time::Instant;
 
 use oxiray_wire::cluster::NodeInfo;
 use oxiray_wire::control::{ClusterView, MOST_OF_FILE, ReadFile, Topic, from_node::Body, to_node};
-use serde_json::Value;
 
 use crate::error::Result;
 use crate::machine::{BETWEEN_LOOKS, Figures};
 use crate::observer::Question;
-use crate::rows::nodes;
+use crate::rows::nodes::{NodeRow, Seen};
 use crate::session::{Session, topic};
 
 /// Beyond so many nodes, each is asked about itself only when details are wanted: a node
@@ -31,7 +30,7 @@ impl Session {
         &mut self,
         infos: &[NodeInfo],
         detail: bool,
-    ) -> Result<(Vec<Value>, Vec<String>)> {
+    ) -> Result<(Vec<NodeRow>, Vec<String>)> {
         let alive = infos.iter().filter(|info| info.left.is_empty());
         let mut asked: Vec<u32> = alive.map(|info| info.number).collect();
         if !detail && asked.len() > FEW_NODES {
@@ -49,7 +48,8 @@ impl Session {
         let rows = infos.iter().map(|info| {
             let at = asked.iter().position(|number| *number == info.number);
             let view = at.and_then(|at| said[at].view.as_ref());
-            nodes::row(info, view, at.and_then(|at| figures[at].as_ref()))
+            let figures = at.and_then(|at| figures[at].as_ref());
+            NodeRow::of(Seen { info, view, figures })
         });
         Ok((rows.collect(), notes))
     }

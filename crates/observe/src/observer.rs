@@ -160,6 +160,11 @@ impl Observer {
         }
     }
 
+    /// Says something that nobody answers.
+    pub(crate) fn tell(&mut self, body: to_node::Body) -> Result<()> {
+        self.send(body)
+    }
+
     /// Asks all questions. `take` sees each answer with its question's place, and says
     /// whether that question is done. Of each: nothing, or why it was not answered.
     pub(crate) fn ask(

@@ -132,13 +132,13 @@ pub struct Page {
 impl Query {
     /// Refuses columns that there are not, and values that a column never has.
     pub fn check(&self, resource: Resource) -> Result<()> {
-        let columns = resource.columns();
+        let columns: Vec<&str> = resource.list_columns().collect();
         let sorted = self.sort.iter().map(|sort| &sort.key);
         for key in self.filters.iter().map(|filter| &filter.key).chain(sorted) {
-            if !columns.all.contains(&key.as_str()) {
+            if !columns.contains(&key.as_str()) {
                 return Err(Error::BadQuery(format!(
                     "{resource} have no column {key:?} to filter or sort by; there are: {}",
-                    columns.all.join(", ")
+                    columns.join(", ")
                 )));
             }
         }
@@ -159,7 +159,7 @@ impl Query {
     pub(crate) fn admits(&self, resource: Resource, value: impl Fn(&str) -> Value) -> bool {
         let contains = |text: &str| {
             let text = text.to_lowercase();
-            resource.columns().searched.iter().any(|column| match value(column) {
+            resource.searched_columns().any(|column| match value(column) {
                 Value::String(found) => found.to_lowercase().contains(&text),
                 Value::Number(found) => found.to_string().contains(&text),
                 _ => false,
@@ -244,6 +244,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::row::Mark;
 
     fn rows() -> Vec<Value> {
         (0..10)
@@ -320,8 +321,10 @@ mod tests {
         // Every column that is said to have few values is one, as is that of a summary.
         for resource in Resource::ALL {
             assert!(!resource.states().is_empty(), "{resource}");
-            let columns = resource.list_columns();
-            assert!(columns.contains(&resource.state_column()), "{resource}");
+            for mark in [Mark::Id, Mark::State] {
+                let marked = resource.columns().iter().filter(|column| column.is(mark));
+                assert_eq!(marked.count(), 1, "{resource} {mark:?}");
+            }
         }
         let states = oxiray_events::State::ALL.map(oxiray_events::State::as_str);
         assert_eq!(Resource::Tasks.states(), states);

@@ -1,9 +1,17 @@
-//! What can be listed, and which columns it has.
+//! What can be listed, and what its columns are for.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
+use crate::row::{Column, Mark};
+use crate::rows::actors::{ActorDetail, ActorRow};
+use crate::rows::jobs::JobRow;
+use crate::rows::nodes::NodeRow;
+use crate::rows::objects::ObjectRow;
+use crate::rows::placement_groups::{PlacementGroupDetail, PlacementGroupRow};
+use crate::rows::tasks::{TaskDetail, TaskRow};
+use crate::rows::workers::WorkerRow;
 
 /// A kind of thing that there are many of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,260 +28,21 @@ pub enum Resource {
     Workers,
     /// Programs.
     Jobs,
+    /// Placement groups, the removed included.
+    PlacementGroups,
 }
-
-/// The columns of a resource.
-pub(crate) struct Columns {
-    /// The one that names a row.
-    pub(crate) id: &'static str,
-    /// Those that every row has.
-    pub(crate) all: &'static [&'static str],
-    /// Those that a row has on demand.
-    pub(crate) detail: &'static [&'static str],
-    /// Those that a search looks into.
-    pub(crate) searched: &'static [&'static str],
-    /// Those of a narrow table.
-    pub(crate) table: &'static [&'static str],
-}
-
-const TASKS: Columns = Columns {
-    id: "task_id",
-    all: &[
-        "task_id",
-        "attempt_number",
-        "name",
-        "state",
-        "job_id",
-        "actor_id",
-        "type",
-        "func_or_class_name",
-        "parent_task_id",
-        "node_id",
-        "worker_id",
-        "worker_pid",
-        "error_type",
-        "creation_time_ms",
-        "start_time_ms",
-        "end_time_ms",
-        "duration_ms",
-    ],
-    detail: &[
-        "error_message",
-        "fetch_ms",
-        "execute_ms",
-        "store_ms",
-        "needs",
-        "feeds",
-        "events",
-        "attempts",
-        "task_log_info",
-        "why",
-    ],
-    searched: &["name", "task_id", "actor_id", "error_type"],
-    table: &[
-        "task_id",
-        "name",
-        "state",
-        "type",
-        "worker_pid",
-        "error_type",
-        "start_time_ms",
-        "duration_ms",
-    ],
-};
-
-const ACTORS: Columns = Columns {
-    id: "actor_id",
-    all: &[
-        "actor_id",
-        "class_name",
-        "state",
-        "job_id",
-        "name",
-        "node_id",
-        "pid",
-        "ray_namespace",
-        "is_detached",
-        "num_restarts",
-        "required_resources",
-        "death_cause",
-        "worker_id",
-    ],
-    detail: &["why"],
-    searched: &["actor_id", "class_name", "name"],
-    table: &["actor_id", "class_name", "state", "name", "node_id", "pid", "death_cause"],
-};
-
-const OBJECTS: Columns = Columns {
-    id: "object_id",
-    all: &[
-        "object_id",
-        "object_size",
-        "task_status",
-        "reference_type",
-        "call_site",
-        "type",
-        "pid",
-        "ip",
-        "node_id",
-        "place",
-        "references",
-        "borrowers",
-        "pinned",
-    ],
-    detail: &[],
-    searched: &["object_id", "call_site", "reference_type"],
-    table: &["object_id", "object_size", "place", "reference_type", "type", "pid", "ip"],
-};
-
-const NODES: Columns = Columns {
-    id: "node_id",
-    all: &[
-        "node_id",
-        "node_number",
-        "node_ip",
-        "node_name",
-        "is_head_node",
-        "state",
-        "state_message",
-        "resources_total",
-        "resources_available",
-        "labels",
-        "start_time_ms",
-        "end_time_ms",
-        "store_size",
-        "store_used",
-        "store_objects",
-        "disk_bytes",
-        "spilled_bytes",
-        "restored_bytes",
-        "waiting",
-        "workers",
-        "pid",
-        "cpu_percent",
-        "memory_used",
-        "memory_total",
-    ],
-    detail: &[],
-    searched: &["node_id", "node_ip", "node_name"],
-    table: &[
-        "node_id",
-        "node_ip",
-        "node_name",
-        "is_head_node",
-        "state",
-        "state_message",
-        "resources_total",
-        "workers",
-    ],
-};
-
-const WORKERS: Columns = Columns {
-    id: "worker_id",
-    all: &[
-        "worker_id",
-        "pid",
-        "node_id",
-        "worker_type",
-        "is_alive",
-        "activity",
-        "job_id",
-        "actor_id",
-        "start_time_ms",
-        "end_time_ms",
-        "exit_detail",
-        "rss",
-        "cpu_ms",
-        "ip",
-    ],
-    detail: &[],
-    searched: &["worker_id", "pid", "actor_id", "exit_detail"],
-    table: &[
-        "worker_id",
-        "pid",
-        "ip",
-        "worker_type",
-        "is_alive",
-        "activity",
-        "job_id",
-        "rss",
-        "exit_detail",
-    ],
-};
-
-const JOBS: Columns = Columns {
-    id: "job_id",
-    all: &[
-        "job_id",
-        "status",
-        "entrypoint",
-        "driver_pid",
-        "driver_node_id",
-        "namespace",
-        "start_time_ms",
-        "end_time_ms",
-        "message",
-    ],
-    detail: &[],
-    searched: &["job_id", "entrypoint", "namespace"],
-    table: &["job_id", "status", "entrypoint", "driver_pid", "start_time_ms", "end_time_ms"],
-};
-
-/// The columns that have few values, each with them, in the order in which a thing goes through
-/// them.
-type Values = &'static [(&'static str, &'static [&'static str])];
-
-const TRUTHS: &[&str] = &["true", "false"];
-const PROCESSES: &[&str] = &["DRIVER", "WORKER"];
-
-const OF_TASKS: Values = &[
-    (
-        "state",
-        &[
-            "PENDING_ARGS_AVAIL",
-            "PENDING_NODE_ASSIGNMENT",
-            "SUBMITTED_TO_WORKER",
-            "RUNNING",
-            "FINISHED",
-            "FAILED",
-            "UNKNOWN",
-        ],
-    ),
-    ("type", &["NORMAL_TASK", "ACTOR_CREATION_TASK", "ACTOR_TASK"]),
-];
-const OF_ACTORS: Values = &[
-    ("state", &["DEPENDENCIES_UNREADY", "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD"]),
-    ("is_detached", TRUTHS),
-];
-const OF_OBJECTS: Values = &[
-    ("place", &["pending", "process", "memory", "disk", "failed"]),
-    ("task_status", &["NIL", "PENDING", "FINISHED", "FAILED"]),
-    (
-        "reference_type",
-        &[
-            "ACTOR_HANDLE",
-            "USED_BY_PENDING_TASK",
-            "LOCAL_REFERENCE",
-            "CAPTURED_IN_OBJECT",
-            "PINNED_IN_MEMORY",
-            "UNKNOWN_STATUS",
-        ],
-    ),
-    ("type", PROCESSES),
-    ("pinned", TRUTHS),
-];
-const OF_NODES: Values = &[("state", &["ALIVE", "DEAD"]), ("is_head_node", TRUTHS)];
-const OF_WORKERS: Values = &[
-    ("activity", &["driver", "idle", "task", "actor", "ended"]),
-    ("worker_type", PROCESSES),
-    ("is_alive", TRUTHS),
-];
-const OF_JOBS: Values = &[("status", &["RUNNING", "SUCCEEDED", "FAILED"])];
 
 impl Resource {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Tasks, Self::Actors, Self::Objects, Self::Nodes, Self::Workers, Self::Jobs];
+    pub const ALL: [Self; 7] = [
+        Self::Tasks,
+        Self::Actors,
+        Self::Objects,
+        Self::Nodes,
+        Self::Workers,
+        Self::Jobs,
+        Self::PlacementGroups,
+    ];
 
     /// Its name, `tasks`.
     pub fn name(self) -> &'static str {
@@ -284,31 +53,40 @@ impl Resource {
             Self::Nodes => "nodes",
             Self::Workers => "workers",
             Self::Jobs => "jobs",
+            Self::PlacementGroups => "placement-groups",
         }
     }
 
-    pub(crate) fn columns(self) -> &'static Columns {
+    /// The columns that every row has, as they are declared with the rows.
+    pub(crate) fn columns(self) -> &'static [Column] {
         match self {
-            Self::Tasks => &TASKS,
-            Self::Actors => &ACTORS,
-            Self::Objects => &OBJECTS,
-            Self::Nodes => &NODES,
-            Self::Workers => &WORKERS,
-            Self::Jobs => &JOBS,
+            Self::Tasks => TaskRow::COLUMNS,
+            Self::Actors => ActorRow::COLUMNS,
+            Self::Objects => ObjectRow::COLUMNS,
+            Self::Nodes => NodeRow::COLUMNS,
+            Self::Workers => WorkerRow::COLUMNS,
+            Self::Jobs => JobRow::COLUMNS,
+            Self::PlacementGroups => PlacementGroupRow::COLUMNS,
         }
+    }
+
+    /// Those that a row has on demand.
+    fn detail(self) -> &'static [Column] {
+        match self {
+            Self::Tasks => TaskDetail::COLUMNS,
+            Self::Actors => ActorDetail::COLUMNS,
+            Self::PlacementGroups => PlacementGroupDetail::COLUMNS,
+            _ => &[],
+        }
+    }
+
+    fn marked(self, mark: Mark) -> impl Iterator<Item = &'static str> {
+        self.columns().iter().filter(move |column| column.is(mark)).map(|column| column.name)
     }
 
     /// The values of a column that has few, in the order in which a thing goes through them.
     pub fn values(self, column: &str) -> Option<&'static [&'static str]> {
-        let few = match self {
-            Self::Tasks => OF_TASKS,
-            Self::Actors => OF_ACTORS,
-            Self::Objects => OF_OBJECTS,
-            Self::Nodes => OF_NODES,
-            Self::Workers => OF_WORKERS,
-            Self::Jobs => OF_JOBS,
-        };
-        few.iter().find(|(name, _)| *name == column).map(|(_, values)| *values)
+        self.columns().iter().find(|known| known.name == column)?.values()
     }
 
     /// Values of a column that Ray has beside these: programs that look for them find nothing.
@@ -326,19 +104,13 @@ impl Resource {
             ],
             (Self::Tasks, "type") => &["DRIVER_TASK"],
             (Self::Workers, "worker_type") => &["SPILL_WORKER", "RESTORE_WORKER"],
-            (Self::Jobs, "status") => &["PENDING", "STOPPED"],
             _ => &[],
         }
     }
 
     /// The column that says how far a thing is, or where: a summary counts by it.
     pub fn state_column(self) -> &'static str {
-        match self {
-            Self::Tasks | Self::Actors | Self::Nodes => "state",
-            Self::Objects => "place",
-            Self::Workers => "activity",
-            Self::Jobs => "status",
-        }
+        self.marked(Mark::State).next().unwrap_or_default()
     }
 
     /// What is in [`Self::state_column`], in the order in which a thing goes through it.
@@ -348,23 +120,27 @@ impl Resource {
 
     /// The column that names a row.
     pub fn id_column(self) -> &'static str {
-        self.columns().id
+        self.marked(Mark::Id).next().unwrap_or_default()
     }
 
     /// The columns for a narrow table.
-    pub fn table_columns(self) -> &'static [&'static str] {
-        self.columns().table
+    pub fn table_columns(self) -> impl Iterator<Item = &'static str> {
+        self.marked(Mark::Table)
+    }
+
+    /// The columns that a search looks into.
+    pub(crate) fn searched_columns(self) -> impl Iterator<Item = &'static str> {
+        self.marked(Mark::Searched)
     }
 
     /// The columns that every row has, by which rows are filtered and sorted.
-    pub fn list_columns(self) -> &'static [&'static str] {
-        self.columns().all
+    pub fn list_columns(self) -> impl Iterator<Item = &'static str> {
+        self.columns().iter().map(|column| column.name)
     }
 
     /// Every column, those of `detail` last.
     pub fn all_columns(self) -> impl Iterator<Item = &'static str> {
-        let columns = self.columns();
-        columns.all.iter().chain(columns.detail).copied()
+        self.columns().iter().chain(self.detail()).map(|column| column.name)
     }
 }
 
@@ -380,6 +156,7 @@ impl FromStr for Resource {
     /// One or many: `task`, `tasks`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let known = Self::ALL.into_iter();
+        let text = &*text.replace('_', "-");
         let mut known =
             known.filter(|r| r.name() == text || r.name().strip_suffix('s') == Some(text));
         known.next().ok_or_else(|| {

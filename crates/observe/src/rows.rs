@@ -1,18 +1,20 @@
 //! What the engine says, as rows.
 
-pub(crate) mod actors;
-pub(crate) mod jobs;
-pub(crate) mod nodes;
-pub(crate) mod objects;
-pub(crate) mod tasks;
-pub(crate) mod workers;
+pub mod actors;
+pub mod jobs;
+pub mod nodes;
+pub mod objects;
+pub mod placement_groups;
+pub mod tasks;
+pub mod workers;
 
 use std::collections::BTreeMap;
 
 use oxiray_ids::{NodeId, ProcessId};
 use oxiray_wire::cluster::NodeInfo;
-use oxiray_wire::control::{Amount, UNIT};
-use serde_json::{Map, Value, json};
+use oxiray_wire::control::{Amount, ProcessKind, UNIT};
+
+use crate::row::{self, Amounts, words};
 
 /// The nodes of a cluster by their numbers: other rows say only those.
 #[derive(Default, Debug)]
@@ -46,23 +48,21 @@ impl Nodes {
     }
 
     /// The id of a node; nothing if it is not known.
-    pub(crate) fn id(&self, number: u32) -> Value {
-        self.0.get(&number).map_or(Value::Null, |node| hex(&node.id).into())
+    pub(crate) fn id(&self, number: u32) -> Option<String> {
+        self.0.get(&number).map(|node| hex(&node.id))
     }
 
-    pub(crate) fn ip(&self, number: u32) -> Value {
-        self.0.get(&number).map_or(Value::Null, |node| ip(node).into())
+    pub(crate) fn ip(&self, number: u32) -> Option<String> {
+        self.0.get(&number).map(ip)
     }
 
     /// The id of a process, as users see it.
-    pub(crate) fn worker_id(&self, process: ProcessId) -> Value {
-        let node = self.0.get(&process.node()).and_then(|node| NodeId::from_slice(&node.id));
-        node.map_or(Value::Null, |node| {
-            let mut id = [0; 28];
-            id[..8].copy_from_slice(&process.0.to_le_bytes());
-            id[8..].copy_from_slice(&node.0[..20]);
-            hex(&id).into()
-        })
+    pub(crate) fn worker_id(&self, process: ProcessId) -> Option<String> {
+        let node = self.0.get(&process.node()).and_then(|node| NodeId::from_slice(&node.id))?;
+        let mut id = [0; 28];
+        id[..8].copy_from_slice(&process.0.to_le_bytes());
+        id[8..].copy_from_slice(&node.0[..20]);
+        Some(hex(&id))
     }
 }
 
@@ -73,18 +73,18 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// An id, or nothing where there is none.
-pub(crate) fn optional_id(bytes: &[u8]) -> Value {
-    if bytes.is_empty() { Value::Null } else { hex(bytes).into() }
+pub(crate) fn optional_id(bytes: &[u8]) -> Option<String> {
+    (!bytes.is_empty()).then(|| hex(bytes))
 }
 
 /// A text, or nothing if it is empty.
-pub(crate) fn optional_text(text: &str) -> Value {
-    if text.is_empty() { Value::Null } else { text.into() }
+pub(crate) fn if_said(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// A number, or nothing if it is 0.
-pub(crate) fn optional_number(number: u64) -> Value {
-    if number == 0 { Value::Null } else { number.into() }
+pub(crate) fn if_set(number: u64) -> Option<u64> {
+    (number != 0).then_some(number)
 }
 
 /// Where a node is reached, without the port.
@@ -93,11 +93,26 @@ pub(crate) fn ip(node: &NodeInfo) -> String {
     address.trim_matches(['[', ']']).to_owned()
 }
 
-pub(crate) fn amounts(amounts: &[Amount]) -> Value {
-    let number = |amount: u64| match amount % UNIT {
-        0 => json!(amount / UNIT),
-        _ => json!(amount as f64 / UNIT as f64),
-    };
-    let pairs = amounts.iter().map(|amount| (amount.name.clone(), number(amount.amount)));
-    Value::Object(pairs.collect::<Map<_, _>>())
+pub(crate) fn amounts(amounts: &[Amount]) -> Amounts {
+    let number = |amount: u64| row::Amount(amount as f64 / UNIT as f64);
+    amounts.iter().map(|amount| (amount.name.clone(), number(amount.amount))).collect()
+}
+
+words! {
+    /// Whose a process is.
+    ProcessType {
+        /// The user started it.
+        Driver = "DRIVER",
+        /// The node service did.
+        Worker = "WORKER",
+    }
+}
+
+impl From<ProcessKind> for ProcessType {
+    fn from(kind: ProcessKind) -> Self {
+        match kind {
+            ProcessKind::Driver => Self::Driver,
+            _ => Self::Worker,
+        }
+    }
 }

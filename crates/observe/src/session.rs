@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oxiray_events::History;
-use oxiray_wire::cluster::ActorInfo;
+use oxiray_wire::cluster::{ActorInfo, GroupInfo};
 use oxiray_wire::control::{
     ActorPhase, ClusterView, Listing, ProcessInfo, Query as Asked, Topic, from_node::Body, to_node,
 };
@@ -16,8 +16,14 @@ use crate::machine::{Machines, used_by};
 use crate::observer::{Observer, Question};
 use crate::query::{Page, Query, summarise};
 use crate::resource::Resource;
-use crate::rows::objects::{Held, name_owners};
-use crate::rows::{Nodes, actors, hex, jobs, objects, workers};
+use crate::row::{Cell, together};
+use crate::rows::actors::{ActorDetail, ActorRow};
+use crate::rows::jobs::{CLERKS, JobRow, Program, programs, supervisor};
+use crate::rows::nodes::NodeRow;
+use crate::rows::objects::{Held, ObjectRow, name_owners};
+use crate::rows::placement_groups::{self, PlacementGroupDetail, PlacementGroupRow};
+use crate::rows::workers::{self, WorkerRow};
+use crate::rows::{Nodes, hex};
 
 /// A connection to one node that answers for all.
 pub struct Session {
@@ -190,6 +196,9 @@ impl Session {
             Resource::Nodes => summarise(&rows, "node_name", None, resource.state_column()),
             Resource::Workers => summarise(&rows, "worker_type", None, resource.state_column()),
             Resource::Jobs => summarise(&rows, "entrypoint", None, resource.state_column()),
+            Resource::PlacementGroups => {
+                summarise(&rows, "strategy", None, resource.state_column())
+            }
         })
     }
 
@@ -224,6 +233,26 @@ impl Session {
         Ok(waiting.map(|actor| format!("actor {}: {}", actor.class_name, actor.reason)).collect())
     }
 
+    /// Programs. A job whose supervisor is gone runs no more, whatever was written down last.
+    fn programs(&mut self) -> Result<Vec<Program>> {
+        let all = self.list_all(Topic::Jobs, 0)?;
+        let mut programs = programs(all.jobs, &all.submissions);
+        if programs.iter().all(|program| program.said_to_run().is_none()) {
+            return Ok(programs);
+        }
+        let actors = self.list_all(Topic::Actors, 0)?.actors.into_iter();
+        let living = actors.filter(|actor| actor.phase() != ActorPhase::Dead);
+        let supervisors: std::collections::HashSet<String> =
+            living.filter(|actor| actor.namespace == CLERKS).map(|actor| actor.name).collect();
+        for program in &mut programs {
+            let id = program.said_to_run();
+            if id.is_some_and(|id| !supervisors.contains(&supervisor(id))) {
+                program.is_lost();
+            }
+        }
+        Ok(programs)
+    }
+
     /// The nodes, as the one that is asked knows them: this needs no control service.
     pub(crate) fn members(&mut self) -> Result<Nodes> {
         Ok(Nodes::new(self.view()?.nodes))
@@ -247,26 +276,56 @@ impl Session {
         let mut notes = Vec::new();
         let rows = match resource {
             Resource::Nodes => {
-                let infos = self.list_all(Topic::Nodes, 0)?.nodes;
-                return self.node_rows(&infos, detail);
+                let (rows, missing) = self.nodes(detail)?;
+                notes = missing;
+                rows.iter().map(Cell::json).collect()
             }
             Resource::Jobs => {
-                let all = self.list_all(Topic::Jobs, 0)?.jobs;
-                all.iter().map(|job| jobs::row(job, &known)).collect()
+                let programs = self.programs()?;
+                programs.iter().map(|program| JobRow::of(program, &known).json()).collect()
             }
             Resource::Actors => {
-                self.actors()?.iter().map(|actor| actors::row(actor, &known, detail)).collect()
+                let actors = self.actors()?;
+                let row = |actor| match detail {
+                    true => together(&ActorRow::of(actor, &known), &ActorDetail::of(actor)),
+                    false => ActorRow::of(actor, &known).json(),
+                };
+                actors.iter().map(row).collect()
             }
-            Resource::Workers => self.worker_rows(&known, &mut notes)?,
+            Resource::Workers => {
+                let (rows, missing) = self.workers_of(&known)?;
+                notes = missing;
+                rows.iter().map(Cell::json).collect()
+            }
+            Resource::PlacementGroups => {
+                let groups = self.groups()?;
+                let row = |group| match detail {
+                    true => {
+                        together(&PlacementGroupRow::of(group), &PlacementGroupDetail::of(group))
+                    }
+                    false => PlacementGroupRow::of(group).json(),
+                };
+                groups.iter().map(row).collect()
+            }
             Resource::Objects => {
                 let numbers: Vec<u32> = known.alive().map(|node| node.number).collect();
                 let (held, missing) = self.held(&numbers)?;
                 notes = missing;
-                held.iter().map(|held| objects::row(held, &known)).collect()
+                held.iter().map(|held| ObjectRow::of(held, &known).json()).collect()
             }
             Resource::Tasks => Vec::new(),
         };
         Ok((rows, notes))
+    }
+
+    /// Placement groups that wait for room, a sentence each.
+    pub fn groups_without_room(&mut self) -> Result<Vec<String>> {
+        Ok(self.groups()?.iter().filter_map(placement_groups::waits).collect())
+    }
+
+    /// All placement groups, the removed included.
+    pub(crate) fn groups(&mut self) -> Result<Vec<GroupInfo>> {
+        Ok(self.list_all(Topic::Groups, 0)?.groups)
     }
 
     /// All actors, the dead included.
@@ -280,9 +339,22 @@ impl Session {
         Ok(all)
     }
 
-    fn worker_rows(&mut self, known: &Nodes, notes: &mut Vec<String>) -> Result<Vec<Value>> {
+    /// All nodes, those that left included; and what is missing, in sentences. `detail`: each is
+    /// asked, however many there are.
+    pub fn nodes(&mut self, detail: bool) -> Result<(Vec<NodeRow>, Vec<String>)> {
+        let infos = self.list_all(Topic::Nodes, 0)?.nodes;
+        self.node_rows(&infos, detail)
+    }
+
+    /// All drivers and workers, those that ended lately included; and what is missing.
+    pub fn workers(&mut self) -> Result<(Vec<WorkerRow>, Vec<String>)> {
+        let known = self.members()?;
+        self.workers_of(&known)
+    }
+
+    fn workers_of(&mut self, known: &Nodes) -> Result<(Vec<WorkerRow>, Vec<String>)> {
         let numbers: Vec<u32> = known.alive().map(|node| node.number).collect();
-        let mut rows = Vec::new();
+        let (mut rows, mut notes) = (Vec::new(), Vec::new());
         for number in numbers {
             let processes: Result<Vec<ProcessInfo>> =
                 self.list_all(Topic::Processes, number).map(|listing| listing.processes);
@@ -295,13 +367,12 @@ impl Session {
                 }
             };
             let used = used_by(&self.read_text(number, "machine/processes").unwrap_or_default());
-            rows.extend(
-                processes
-                    .iter()
-                    .map(|process| workers::row(process, known, used.get(&process.pid).copied())),
-            );
+            rows.extend(processes.iter().map(|process| {
+                let used = used.get(&process.pid).copied();
+                WorkerRow::of(workers::Seen { process, used }, known)
+            }));
         }
-        Ok(rows)
+        Ok((rows, notes))
     }
 
     fn held(&mut self, nodes: &[u32]) -> Result<(Vec<Held>, Vec<String>)> {
@@ -360,6 +431,8 @@ impl Session {
             whole.jobs.extend(part.jobs);
             whole.actors.extend(part.actors);
             whole.processes.extend(part.processes);
+            whole.groups.extend(part.groups);
+            whole.submissions.extend(part.submissions);
             whole.next = part.next;
             if whole.next.is_empty() {
                 return Ok(whole);

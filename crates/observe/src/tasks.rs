@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::events::Texts;
 use crate::query::{Page, Query, total};
 use crate::resource::Resource;
-use crate::rows::tasks::{add_detail, attempts, failed, kind, row, value};
+use crate::row::{Cell, together};
+use crate::rows::tasks::{TaskDetail, TaskRow, TaskType, attempts, failed};
 use crate::session::Session;
 
 /// Of so many attempts, the last, it is read why they failed.
@@ -29,20 +30,24 @@ impl Session {
         let mut texts = Texts::new(observer, dir);
         let mut found: Vec<Task<'_>> = history
             .tasks()
-            .filter(|task| query.admits(Resource::Tasks, |column| value(task, column, &nodes)))
+            .filter(|task| {
+                query.admits(Resource::Tasks, |column| TaskRow::cell(task, &nodes, column))
+            })
             .collect();
         if query.sort.is_none() {
             found.sort_by_cached_key(|task| std::cmp::Reverse(task.submitted_ns()));
         }
-        let (filtered, found) = query.part(found, |task, column| value(task, column, &nodes));
+        let (filtered, found) =
+            query.part(found, |task, column| TaskRow::cell(task, &nodes, column));
         for task in found {
-            let mut row = row(&task, &nodes);
-            if query.detail {
-                add_detail(&mut row, &task);
-                let place = failure_place(&task);
-                row["error_message"] = place.and_then(|place| texts.read(place)).into();
+            let row = TaskRow::of(&task, &nodes);
+            if !query.detail {
+                take(row.json())?;
+                continue;
             }
-            take(row)?;
+            let mut detail = TaskDetail::of(&task);
+            detail.error_message = failure_place(&task).and_then(|place| texts.read(place));
+            take(together(&row, &detail))?;
         }
         notes.extend(texts.missing);
         Ok(Page { total: history.len(), filtered, rows: Vec::new(), notes })
@@ -62,25 +67,23 @@ impl Session {
             self.missing = missing;
             return Ok(None);
         };
-        let mut row = row(&task, &nodes);
-        add_detail(&mut row, &task);
+        let (row, mut detail) = (TaskRow::of(&task, &nodes), TaskDetail::of(&task));
         let (place, id, waits) = (failure_place(&task), task.id(), !task.state().is_end());
         let places: Vec<_> = attempts(&task).iter().map(|tried| failed(tried)?.text).collect();
-        row["error_message"] = place.and_then(|place| self.text(place)).into();
+        detail.error_message = place.and_then(|place| self.text(place));
         let told = places.len().saturating_sub(MOST_TOLD);
         for (at, place) in places.into_iter().enumerate().skip(told) {
-            let text = place.and_then(|place| self.text(place));
-            row["attempts"][at]["error_message"] = text.into();
+            detail.attempts[at].error_message = place.and_then(|place| self.text(place));
         }
         if waits {
             let reasons = self.why(&id.to_string())?;
-            row["why"] = reasons.into_iter().next().into();
+            detail.why = reasons.into_iter().next();
             missing.append(&mut self.missing);
             missing.sort();
             missing.dedup();
         }
         self.missing = missing;
-        Ok(Some(row))
+        Ok(Some(together(&row, &detail)))
     }
 
     /// Tasks by name, and how many are how far.
@@ -94,7 +97,7 @@ impl Session {
                 let states = State::ALL.iter().zip(group.states).filter(|(_, count)| *count > 0);
                 let states = states.map(|(state, count)| (state.as_str().to_owned(), count.into()));
                 let states: Map<String, Value> = states.collect();
-                json!({ "name": group.name, "type": kind(group.kind), "states": states })
+                json!({ "name": group.name, "type": TaskType::from(group.kind).word(), "states": states })
             })
             .collect();
         Ok(json!({ "rows": rows, "total": total(&rows) }))

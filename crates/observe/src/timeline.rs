@@ -38,11 +38,15 @@ impl Session {
             .map(|row| {
                 let process = row.process;
                 let what = if process.role == Role::Driver { "driver" } else { "worker" };
+                // Of one that runs several calls at once.
+                let lane =
+                    if row.lane > 0 { format!(" · {}", row.lane + 1) } else { String::new() };
                 json!({
                     "node_id": nodes.id(process.node),
                     "worker_id": nodes.worker_id(process.id),
                     "pid": process.pid,
-                    "label": format!("{what} {}", process.pid),
+                    "lane": row.lane,
+                    "label": format!("{what} {}{lane}", process.pid),
                     "spans": row.spans.iter().map(span).collect::<Vec<_>>(),
                 })
             })

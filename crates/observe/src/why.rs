@@ -6,18 +6,20 @@
 //! - `facts`: what processes say, and of whom they say something
 //! - `graph`: who waits for whom, and who can never go on
 //! - `words`: that, in sentences
+//! - `stuck`: what can never go on, for who has not asked
 
 mod facts;
 mod graph;
+mod stuck;
 mod words;
 
 use oxiray_events::{Attempt, State, Task};
 use oxiray_ids::{ObjectId, TaskId};
-use oxiray_wire::cluster::ActorInfo;
+use oxiray_wire::cluster::{ActorInfo, GroupInfo};
 use oxiray_wire::control::ActorPhase;
 
 use crate::error::{Error, Result};
-use crate::rows::{Nodes, hex};
+use crate::rows::{Nodes, hex, placement_groups};
 use crate::session::Session;
 use words::{Teller, process_called};
 
@@ -28,11 +30,16 @@ const SHORTEST_ID: usize = 8;
 
 impl Session {
     /// Why tasks are not done, or actors not there, a sentence each: tasks by id, the beginning of
-    /// one, the id of what they return, or by any of their names; actors by id, name or class. If
+    /// one, the id of what they return, or by any of their names; actors by id, name or class;
+    /// placement groups by id or name. If
     /// all are done, how the newest ended. Nothing, if there is none.
     pub fn why(&mut self, about: &str) -> Result<Vec<String>> {
         let nodes = self.members()?;
         let mut missing = self.update_history()?;
+        let groups = self.meant_groups(about)?;
+        if !groups.is_empty() {
+            return Ok(groups.iter().map(placement_groups::why).collect());
+        }
         let actors = self.meant_actors(about)?;
         let meant = if actors.is_empty() { self.meant(about)? } else { Vec::new() };
         let mut waiting: Vec<TaskId> = self.of(&meant, |task| !task.state().is_end());
@@ -57,6 +64,20 @@ impl Session {
             sentences = self.ends(about, &meant, &nodes);
         }
         Ok(sentences)
+    }
+
+    /// Placement groups that are meant: by id or the beginning of it, or by name.
+    fn meant_groups(&mut self, about: &str) -> Result<Vec<GroupInfo>> {
+        let id = about.to_ascii_lowercase();
+        let is_id = id.len() >= SHORTEST_ID;
+        let mut groups = self.groups()?;
+        groups.retain(|group| {
+            (!about.is_empty() && group.name == about)
+                || (is_id && hex(&group.group).starts_with(&id))
+        });
+        groups.sort_by_key(|group| std::cmp::Reverse(group.asked_ms));
+        groups.truncate(MOST);
+        Ok(groups)
     }
 
     /// Actors that are meant: by id or the beginning of it, by name, or all of a class; those that
@@ -132,11 +153,17 @@ impl Session {
         let failed = self.of(ids, |task| task.state() == State::Failed).len();
         let mut sentences = Vec::new();
         if ids.len() > 1 {
-            let unknown = self.of(ids, |task| task.state() == State::Unknown).len();
-            let finished = ids.len() - failed - unknown;
-            let unknown = if unknown > 0 { format!(", {unknown} UNKNOWN") } else { String::new() };
+            let mut others = String::new();
+            let mut finished = ids.len() - failed;
+            for state in [State::Cancelled, State::Unknown] {
+                let count = self.of(ids, |task| task.state() == state).len();
+                finished -= count;
+                if count > 0 {
+                    others.push_str(&format!(", {count} {}", state.as_str()));
+                }
+            }
             sentences.push(format!(
-                "All {} tasks called {about} are done: {finished} FINISHED, {failed} FAILED{unknown}. \
+                "All {} tasks called {about} are done: {finished} FINISHED, {failed} FAILED{others}. \
                  Of the newest:",
                 ids.len()
             ));
@@ -152,11 +179,15 @@ impl Session {
             ));
             return sentences;
         }
-        let failure = newest.failure().filter(|_| newest.state() == State::Failed);
+        let failure = newest.failure().filter(|_| newest.state().has_failed());
         let Some(failure) = failure else {
             sentences.push(format!("{called} has FINISHED: it ran in {place}."));
             return sentences;
         };
+        if newest.state() == State::Cancelled {
+            sentences.push(format!("{called} was CANCELLED: nobody wanted it any more."));
+            return sentences;
+        }
         let (kind, text) = (failure.error_type(), failure.text);
         let message = text.and_then(|text| self.text(text)).unwrap_or_default();
         // Tracebacks end with what went wrong.

@@ -2,20 +2,27 @@
 //!
 //! A handle is a counted reference like any other: an object without a value,
 //! owned by the actor's creator. When nothing counts on it any more the actor ends.
+//!
+//! News of an actor come by several ways: from its node, from the control service when that node is
+//! lost, from the next node. So they say which *incarnation* they are of, by a number that only
+//! grows, and what is older than what was heard already is no news (O-9).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
-use oxiray_wire::frame::{FailureCode, Frame};
+use oxiray_wire::frame::{About, FailureCode, Frame};
 use smallvec::SmallVec;
 
-use crate::object::{Content, Object, ObjectKey};
+use crate::object::{Object, ObjectKey};
 use crate::owner::{Outbox, Owner};
-use crate::task::{CallOrder, Place, Target, TaskKey};
+use crate::task::{CallOrder, Contents, Place, Target, Task, TaskKey};
 
 /// Calls at an actor at one time; the rest waits with its caller.
 const MAX_AT_ACTOR: usize = 1000;
+
+/// Of news that are true whichever incarnation was the last.
+pub const ANY_INCARNATION: u64 = u64::MAX;
 
 /// Why an actor takes no calls.
 #[derive(Clone, Default, Debug)]
@@ -26,6 +33,8 @@ pub struct ActorEnd {
     pub reason: String,
     /// The exception of its constructor, if that is why.
     pub creation_error: Vec<u8>,
+    /// What its calls fail with, if it is not that it died.
+    pub failure: Option<FailureCode>,
     /// The first of this process's calls that it had and did not answer.
     pub during: Option<Arc<str>>,
 }
@@ -38,6 +47,8 @@ pub(crate) enum Phase {
 
 pub(crate) struct Actor {
     pub(crate) phase: Phase,
+    /// The latest that was heard of (O-9).
+    incarnation: u64,
     /// Not pushed yet, in order of submission (O-6).
     pub(crate) queue: VecDeque<TaskKey>,
     pub(crate) at_actor: VecDeque<TaskKey>,
@@ -45,7 +56,7 @@ pub(crate) struct Actor {
     /// until that is dead.
     constructor: Option<TaskKey>,
     /// The constructor has returned, once at least.
-    constructed: bool,
+    pub(crate) constructed: bool,
     /// No handle of it is left in this process.
     unreferenced: bool,
 }
@@ -54,12 +65,18 @@ impl Actor {
     fn new() -> Self {
         Self {
             phase: Phase::Pending,
+            incarnation: 0,
             queue: VecDeque::new(),
             at_actor: VecDeque::new(),
             constructor: None,
             constructed: false,
             unreferenced: false,
         }
+    }
+
+    /// Its constructor, while it has not ended.
+    pub(crate) fn constructing(&self) -> Option<&TaskKey> {
+        self.constructor.as_ref().filter(|_| !self.constructed)
     }
 }
 
@@ -77,6 +94,13 @@ impl Owner {
             self.detached.insert(actor);
         }
         self.insert(Object::new(handle_object(actor), None))
+    }
+
+    /// An actor that was to be created is not, and nobody has heard of it.
+    pub fn give_up_actor(&mut self, actor: ActorId, handle: ObjectKey, out: &mut impl Outbox) {
+        self.actors.remove(&actor);
+        self.detached.remove(&actor);
+        self.drop_ref(handle, out);
     }
 
     /// Starts to follow an actor that another process created; whether that is news.
@@ -118,34 +142,45 @@ impl Owner {
             let reason = "all handles of the actor are gone".to_owned();
             self.note_ended(key, &ActorEnd { reason, ..ActorEnd::default() }, out);
             self.leave_actor(key);
-            self.finish(key, Vec::new(), Vec::new(), out);
+            self.finish(key, Contents::new(), Vec::new(), out);
             return self.forget_if_done(actor);
         }
         if let Some(failure) = self.failed_argument(key) {
-            let Content::Failed(failure) = &failure else { unreachable!("a failure") };
             let mut reason = "an argument of its constructor could not be computed".to_owned();
-            if !failure.message.is_empty() {
-                reason.push_str(&format!(": {}", failure.message));
-            }
-            let creation_error = match failure.code {
-                FailureCode::TaskError | FailureCode::ActorCreation => failure.data.clone(),
-                _ => Vec::new(),
+            let creation_error = match failure.code.about() {
+                About::Exception => failure.data.to_vec(),
+                _ => {
+                    reason.push_str(&format!(": {}", failure.message));
+                    Vec::new()
+                }
             };
             let end = ActorEnd { reason, creation_error, ..ActorEnd::default() };
             self.note_ended(key, &end, out);
             self.leave_actor(key);
-            self.finish(key, Vec::new(), Vec::new(), out);
+            self.finish(key, Contents::new(), Vec::new(), out);
             // Others may have been given a handle, and ask the node about it.
             out.kill_actor(actor, &end.reason);
-            return self.on_actor_dead(actor, end, out);
+            return self.on_actor_dead(actor, ANY_INCARNATION, end, out);
         }
         self.tasks[key.0 as usize].place = Place::AtActor;
-        self.with_frame(key, Vec::new(), |frame| out.create_actor(actor, frame));
+        self.with_frame(key, 0, Vec::new(), |frame| out.create_actor(actor, frame));
     }
 
     pub(crate) fn enqueue_call(&mut self, key: TaskKey, actor: ActorId, out: &mut impl Outbox) {
-        self.actors.entry(actor).or_insert_with(Actor::new).queue.push_back(key);
-        self.push_calls(actor, out);
+        let queue = &mut self.actors.entry(actor).or_insert_with(Actor::new).queue;
+        let before = queue.back().copied();
+        queue.push_back(key);
+        // What is left in the queue waits, and so does what comes behind it.
+        let waits = before.is_some_and(|before| {
+            let (before, task) = (&self.tasks[before.0 as usize], &self.tasks[key.0 as usize]);
+            let in_turn = |task: &Task| {
+                matches!(task.spec.target, Target::Method { order: CallOrder::All, .. })
+            };
+            in_turn(before) && in_turn(task) && before.caller() == task.caller()
+        });
+        if !waits {
+            self.push_calls(actor, out);
+        }
     }
 
     /// Puts a call that did not begin at its actor back among those that are to go there.
@@ -173,6 +208,7 @@ impl Owner {
     /// not behind one that it waits for.
     fn next_call(&self, state: &Actor) -> Option<(usize, TaskKey, CallOrder)> {
         let mut held_back = SmallVec::<[u16; 4]>::new();
+        let mut waiting = SmallVec::<[TaskId; 1]>::new();
         for (at, key) in state.queue.iter().copied().enumerate() {
             let task = &self.tasks[key.0 as usize];
             let Target::Method { lane, order, .. } = task.spec.target else {
@@ -180,8 +216,10 @@ impl Owner {
             };
             match (task.place == Place::Ready, order) {
                 (true, CallOrder::Lane) if held_back.contains(&lane) => {}
+                (true, CallOrder::All) if waiting.contains(&task.caller()) => {}
                 (true, _) => return Some((at, key, order)),
-                (false, CallOrder::All) => return None,
+                (false, CallOrder::All) if task.caller() == TaskId::NIL => return None,
+                (false, CallOrder::All) => waiting.push(task.caller()),
                 (false, CallOrder::Lane) => held_back.push(lane),
                 (false, CallOrder::Free) => {}
             }
@@ -205,14 +243,15 @@ impl Owner {
                 Phase::Alive(peer) => {
                     let peer = *peer;
                     state.queue.remove(at);
-                    if let Some(failure) = self.failed_argument(key) {
+                    if let Some(failure) = self.failed_by_argument(key) {
                         self.fail(key, failure, out);
                         continue;
                     }
                     let state = self.actors.get_mut(&actor).expect("just seen");
                     state.at_actor.push_back(key);
+                    let incarnation = state.incarnation;
                     self.tasks[key.0 as usize].place = Place::AtActor;
-                    self.push(key, peer, Vec::new(), false, out);
+                    self.push(key, peer, incarnation, Vec::new(), false, out);
                 }
                 Phase::Dead(end) => {
                     let end = end.clone();
@@ -243,12 +282,24 @@ impl Owner {
         }
     }
 
-    /// The actor takes calls at `peer`.
-    pub fn on_actor_alive(&mut self, actor: ActorId, peer: ProcessId, out: &mut impl Outbox) {
-        let phase = self.actors.get(&actor).map(|state| &state.phase);
-        if matches!(phase, Some(Phase::Alive(other)) if *other != peer) {
-            // Its end was not heard of: calls it had are made again, or fail.
-            self.on_actor_restarting(actor, "its node was lost", out);
+    /// An incarnation of the actor takes calls at `peer`.
+    pub fn on_actor_alive(
+        &mut self,
+        actor: ActorId,
+        peer: ProcessId,
+        incarnation: u64,
+        out: &mut impl Outbox,
+    ) {
+        let Some(state) = self.actors.get(&actor).filter(|state| state.incarnation <= incarnation)
+        else {
+            return;
+        };
+        let is_elsewhere = matches!(state.phase, Phase::Alive(other) if other != peer);
+        if state.incarnation < incarnation || is_elsewhere {
+            // The end of the one before was not heard of: calls it had are made again, or fail.
+            self.begin_incarnation(actor, incarnation, "its node was lost", out);
+        } else if matches!(state.phase, Phase::Pending) {
+            self.give_up_calls(actor, out);
         }
         // With its last calls it may be forgotten.
         let Some(state) = self.actors.get_mut(&actor) else {
@@ -266,16 +317,60 @@ impl Owner {
         self.push_calls(actor, out);
     }
 
-    /// The actor's process died and it is being started again; everything it had
+    /// A process could not be reached for a while, and is back. If it is an actor's, news of that
+    /// follow, and calls go nowhere meanwhile.
+    pub(crate) fn lose_sight_of_actors(&mut self, peer: ProcessId) {
+        for state in self.actors.values_mut() {
+            if matches!(state.phase, Phase::Alive(at) if at == peer) {
+                state.phase = Phase::Pending;
+            }
+        }
+    }
+
+    /// The incarnation that was lost sight of lives, and with it calls whose frames or answers were
+    /// lost: each may have run there, and runs there once (O-9).
+    fn give_up_calls(&mut self, actor: ActorId, out: &mut impl Outbox) {
+        let Some(state) = self.actors.get_mut(&actor) else {
+            return;
+        };
+        for key in std::mem::take(&mut state.at_actor) {
+            match self.tasks[key.0 as usize].cancelled {
+                true => self.end_cancelled(key, out),
+                false => self.fail(key, self.unknown_fate(key, actor), out),
+            }
+        }
+    }
+
+    /// The actor's process died and this incarnation is to follow; everything it had
     /// answered has been read. Calls that it had and that may be made again are
     /// made again, before all others and in their order (O-6).
-    pub fn on_actor_restarting(&mut self, actor: ActorId, reason: &str, out: &mut impl Outbox) {
+    pub fn on_actor_restarting(
+        &mut self,
+        actor: ActorId,
+        incarnation: u64,
+        reason: &str,
+        out: &mut impl Outbox,
+    ) {
+        let is_news = |state: &Actor| state.incarnation < incarnation;
+        if self.actors.get(&actor).is_some_and(is_news) {
+            self.begin_incarnation(actor, incarnation, reason, out);
+        }
+    }
+
+    fn begin_incarnation(
+        &mut self,
+        actor: ActorId,
+        incarnation: u64,
+        reason: &str,
+        out: &mut impl Outbox,
+    ) {
         let Some(state) = self.actors.get_mut(&actor) else {
             return;
         };
         if matches!(state.phase, Phase::Dead(_)) {
             return;
         }
+        state.incarnation = incarnation;
         state.phase = Phase::Pending;
         let (mut lost, mut again) = (Vec::new(), Vec::new());
         while let Some(key) = state.at_actor.pop_back() {
@@ -301,12 +396,20 @@ impl Owner {
         }
     }
 
-    /// The actor is dead for good, and everything it had answered has been read.
-    pub fn on_actor_dead(&mut self, actor: ActorId, mut end: ActorEnd, out: &mut impl Outbox) {
-        self.detached.remove(&actor);
-        let Some(state) = self.actors.get_mut(&actor) else {
+    /// The actor is dead for good with this incarnation, and everything it had answered has been
+    /// read.
+    pub fn on_actor_dead(
+        &mut self,
+        actor: ActorId,
+        incarnation: u64,
+        mut end: ActorEnd,
+        out: &mut impl Outbox,
+    ) {
+        let state = self.actors.get_mut(&actor);
+        let Some(state) = state.filter(|state| state.incarnation <= incarnation) else {
             return;
         };
+        self.detached.remove(&actor);
         if matches!(state.phase, Phase::Dead(_)) {
             return;
         }
@@ -323,7 +426,7 @@ impl Owner {
             if !constructed {
                 self.note_ended(constructor, &end, out);
             }
-            self.finish(constructor, Vec::new(), Vec::new(), out);
+            self.finish(constructor, Contents::new(), Vec::new(), out);
         }
         for key in lost {
             self.fail(key, self.died(key, actor, &end, true), out);
@@ -344,6 +447,12 @@ impl Owner {
     pub(crate) fn kept_constructors(&self) -> usize {
         let alive = |state: &&Actor| matches!(state.phase, Phase::Alive(_));
         self.actors.values().filter(alive).filter(|state| state.constructor.is_some()).count()
+    }
+
+    /// Whether an incarnation is later than the latest heard of.
+    #[cfg(test)]
+    pub(crate) fn is_news(&self, actor: ActorId, incarnation: u64) -> bool {
+        self.actors.get(&actor).is_some_and(|state| state.incarnation < incarnation)
     }
 
     pub(crate) fn is_alive_at(&self, actor: ActorId, peer: ProcessId) -> bool {

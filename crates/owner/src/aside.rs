@@ -15,7 +15,7 @@ use crate::task::{Place, Target, TaskKey};
 const MOMENT_NS: u64 = 100_000_000;
 
 /// So often; after that it counts as a task that raised.
-const MOST_TIMES: u32 = 100;
+const MOST_TIMES: u16 = 100;
 
 impl Owner {
     /// A task could not read an argument, and leaves its place; whether that is free of charge.

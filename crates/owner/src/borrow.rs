@@ -18,7 +18,7 @@ use oxiray_ids::{ObjectId, ProcessId};
 use oxiray_wire::frame::{Answer, FailureCode, Frame, RefName, Value};
 
 use crate::object::{Content, Object, ObjectKey, Registration, Settle};
-use crate::owner::{Outbox, Owner};
+use crate::owner::{Held, Outbox, Owner};
 
 impl Owner {
     /// A reference that came in by name, counted once more.
@@ -54,6 +54,16 @@ impl Owner {
         let key = self.adopt(name);
         self.register(key, None, out);
         key
+    }
+
+    /// Counts on the object of this id, if one is held here. It is rarely asked for: those whose
+    /// names never left this process are looked for one by one.
+    pub fn find_ref(&mut self, id: ObjectId) -> Option<ObjectKey> {
+        let is_it = |(_, object): &(usize, &Object)| object.id == id && object.is_held();
+        let held = || self.objects.iter().find(is_it).map(|(index, _)| ObjectKey(index as u32));
+        let key = self.by_id.get(&id).copied().or_else(held)?;
+        self.add_ref(key);
+        Some(key)
     }
 
     /// Tells the owner of a foreign object that we hold it. With `settle`, says
@@ -116,7 +126,7 @@ impl Owner {
                 }
             } else if self.register(*key, Some(Settle::Args { giver, token }), out) {
                 retained.push(id);
-                *self.settling_args.entry((giver, token)).or_insert(0) += 1;
+                *self.settling_args.entry((giver, token, 0)).or_insert(0) += 1;
             }
         }
         for key in held {
@@ -126,12 +136,13 @@ impl Owner {
     }
 
     /// References inside what we return to `receiver`: held until it says so.
-    pub fn hand_over(&mut self, receiver: ProcessId, token: u64, keys: Vec<ObjectKey>) {
+    /// `item`: which of those that the call yields; 0: its answer.
+    pub fn hand_over(&mut self, receiver: ProcessId, token: u64, item: u32, keys: Vec<ObjectKey>) {
         if self.dead.contains(&receiver) {
             // It will not say so: they go with the next tick.
             self.orphans.extend(keys);
         } else if !keys.is_empty() {
-            self.handed_over.insert((receiver, token), keys);
+            self.handed_over.insert((receiver, token, item), keys);
         }
     }
 
@@ -148,32 +159,38 @@ impl Owner {
                 }
             } else {
                 self.add_ref(key);
-                self.held_for_args.entry((peer, answer.token)).or_default().push(key);
+                self.held_for_args.entry((peer, answer.token, 0)).or_default().push(key);
             }
         }
     }
 
-    /// Lets go what an answer hands over and nobody takes up.
-    pub(crate) fn decline_contained(peer: ProcessId, answer: &Answer<'_>, out: &mut impl Outbox) {
-        if answer.values.iter().any(|value| !value.contained.is_empty()) {
-            out.send(peer, &Frame::SettledReturns(answer.token));
+    /// Lets go what an answer hands over and nobody takes up; or an item that was yielded.
+    pub(crate) fn decline_contained(
+        peer: ProcessId,
+        token: u64,
+        item: u32,
+        values: &[Value<'_>],
+        out: &mut impl Outbox,
+    ) {
+        if values.iter().any(|value| !value.contained.is_empty()) {
+            out.send(peer, &Frame::SettledReturns(token, item));
         }
     }
 
-    /// Takes up the references in an answer, and tells their owners.
+    /// Takes up the references in an answer, or in an item, and tells their owners.
     pub(crate) fn receive_contained(
         &mut self,
         peer: ProcessId,
-        answer: &Answer<'_>,
+        token: u64,
+        item: u32,
+        values: &[Value<'_>],
         out: &mut impl Outbox,
     ) -> Vec<Vec<ObjectKey>> {
-        if answer.values.iter().all(|value| value.contained.is_empty()) {
+        if values.iter().all(|value| value.contained.is_empty()) {
             return Vec::new();
         }
-        let token = answer.token;
         let mut pending = 0;
-        let contained = answer
-            .values
+        let contained = values
             .iter()
             .map(|value| {
                 let mut keys = Vec::with_capacity(value.contained.len());
@@ -181,17 +198,20 @@ impl Owner {
                     let key = self.adopt(*name);
                     keys.push(key);
                     // What the giver owns it reads in order: no need to wait for its word.
-                    let settle =
-                        (name.owner != peer).then_some(Settle::Returns { giver: peer, token });
+                    let settle = (name.owner != peer).then_some(Settle::Returns {
+                        giver: peer,
+                        token,
+                        item,
+                    });
                     pending += u32::from(self.register(key, settle, out));
                 }
                 keys
             })
             .collect();
         if pending == 0 {
-            out.send(peer, &Frame::SettledReturns(token));
+            out.send(peer, &Frame::SettledReturns(token, item));
         } else {
-            self.settling_returns.insert((peer, token), pending);
+            self.settling_returns.insert((peer, token, item), pending);
         }
         contained
     }
@@ -386,13 +406,13 @@ impl Owner {
         for settle in std::mem::take(&mut rare.settles) {
             match settle {
                 Settle::Args { giver, token } => {
-                    if count_down(&mut self.settling_args, (giver, token)) {
+                    if count_down(&mut self.settling_args, (giver, token, 0)) {
                         out.send(giver, &Frame::SettledArgs(token));
                     }
                 }
-                Settle::Returns { giver, token } => {
-                    if count_down(&mut self.settling_returns, (giver, token)) {
-                        out.send(giver, &Frame::SettledReturns(token));
+                Settle::Returns { giver, token, item } => {
+                    if count_down(&mut self.settling_returns, (giver, token, item)) {
+                        out.send(giver, &Frame::SettledReturns(token, item));
                     }
                 }
                 Settle::Outer(outer) => {
@@ -406,14 +426,20 @@ impl Owner {
 
     /// A worker has registered everything it retained of a task of ours.
     pub fn on_settled_args(&mut self, peer: ProcessId, token: u64, out: &mut impl Outbox) {
-        for key in self.held_for_args.remove(&(peer, token)).unwrap_or_default() {
+        for key in self.held_for_args.remove(&(peer, token, 0)).unwrap_or_default() {
             self.drop_ref(key, out);
         }
     }
 
-    /// A submitter has registered everything in our answer.
-    pub fn on_settled_returns(&mut self, peer: ProcessId, token: u64, out: &mut impl Outbox) {
-        for key in self.handed_over.remove(&(peer, token)).unwrap_or_default() {
+    /// A submitter has registered everything in our answer, or in an item that we yielded.
+    pub fn on_settled_returns(
+        &mut self,
+        peer: ProcessId,
+        token: u64,
+        item: u32,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.handed_over.remove(&(peer, token, item)).unwrap_or_default() {
             self.drop_ref(key, out);
         }
     }
@@ -422,7 +448,7 @@ impl Owner {
     pub(crate) fn forget_borrower(&mut self, peer: ProcessId, out: &mut impl Outbox) {
         let mut released = Vec::new();
         for held in [&mut self.held_for_args, &mut self.handed_over] {
-            held.retain(|(other, _), keys| {
+            held.retain(|(other, ..), keys| {
                 let stays = *other != peer;
                 if !stays {
                     released.append(keys);
@@ -430,8 +456,8 @@ impl Owner {
                 stays
             });
         }
-        self.settling_args.retain(|(giver, _), _| *giver != peer);
-        self.settling_returns.retain(|(giver, _), _| *giver != peer);
+        self.settling_args.retain(|(giver, ..), _| *giver != peer);
+        self.settling_returns.retain(|(giver, ..), _| *giver != peer);
         for key in released {
             self.drop_ref(key, out);
         }
@@ -476,10 +502,7 @@ fn owner_died() -> Content {
     Content::failed(FailureCode::OwnerDied, "the process that created this object has died")
 }
 
-fn count_down(
-    map: &mut hashbrown::HashMap<(ProcessId, u64), u32, foldhash::fast::FixedState>,
-    key: (ProcessId, u64),
-) -> bool {
+fn count_down(map: &mut Held<u32>, key: (ProcessId, u64, u32)) -> bool {
     let Some(count) = map.get_mut(&key) else {
         return false;
     };

@@ -48,6 +48,15 @@ impl Owner {
         }
     }
 
+    /// Somebody who looks says so of a task, if it is one of ours and has not ended.
+    pub fn cancel_by_id(&mut self, id: TaskId, how: Cancelling, out: &mut impl Outbox) {
+        let key = self.tasks.iter().find(|(_, task)| task.spec.id == id).map(|(key, _)| key);
+        if let Some(key) = key {
+            let force = how.force && id.actor().is_home();
+            self.cancel_task(TaskKey(key as u32), Cancelling { force, ..how }, out);
+        }
+    }
+
     /// A borrower says so.
     pub fn on_cancel(&mut self, id: ObjectId, how: Cancelling, out: &mut impl Outbox) {
         if let Some(object) = self.by_id.get(&id).copied() {

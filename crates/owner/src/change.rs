@@ -51,11 +51,11 @@ impl Owner {
 
     pub(crate) fn note_failed(&self, key: TaskKey, failure: &Content, out: &mut impl Outbox) {
         if let Content::Failed(failure) = failure {
-            let message = match (&failure.message, failure.code) {
-                (message, FailureCode::TaskError) if message.is_empty() => {
+            let message = match failure.code {
+                FailureCode::TaskError => {
                     "an argument could not be computed: the task that was to return it failed"
                 }
-                (message, _) => message,
+                _ => &failure.message,
             };
             self.note(key, Change::Failed { code: failure.code, message }, out);
         }

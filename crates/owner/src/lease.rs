@@ -7,6 +7,7 @@
 //! progress: a task never waits behind a blocked or a long one.
 
 use oxiray_ids::ProcessId;
+use oxiray_wire::control::MemoryEnd;
 use oxiray_wire::frame::FailureCode;
 use oxiray_words::listed;
 use smallvec::SmallVec;
@@ -89,7 +90,7 @@ pub(crate) struct Lease {
     /// Its running task sleeps.
     blocked: bool,
     /// Others wait for it: nothing more is pushed, and it goes back when it is idle.
-    retiring: bool,
+    pub(crate) retiring: bool,
     /// It was granted though something more urgent waited, which so has no use for it.
     in_spite: bool,
 }
@@ -129,7 +130,7 @@ impl Owner {
 
     /// Puts a task whose arguments are complete at the end of its shape's queue.
     pub(crate) fn enqueue(&mut self, key: TaskKey, shape: u32, out: &mut impl Outbox) {
-        if let Some(failure) = self.failed_argument(key) {
+        if let Some(failure) = self.failed_by_argument(key) {
             return self.fail(key, failure, out);
         }
         let shape = self.nearest(key, shape, out);
@@ -187,13 +188,19 @@ impl Owner {
         }
     }
 
-    /// No node will ever do for the tasks of a shape.
-    pub fn on_unschedulable(&mut self, shape: u32, reason: &str, out: &mut impl Outbox) {
+    /// Tasks of a shape will never have a worker, which is why they fail with `code`.
+    pub fn on_unschedulable(
+        &mut self,
+        shape: u32,
+        code: FailureCode,
+        reason: &str,
+        out: &mut impl Outbox,
+    ) {
         let Some(state) = self.shapes.get_mut(shape as usize) else {
             return;
         };
         state.requested = state.granted;
-        let failure = Content::failed(FailureCode::Unschedulable, reason);
+        let failure = Content::failed(code, reason);
         for key in std::mem::take(&mut state.ready) {
             self.fail(key, failure.clone(), out);
         }
@@ -231,7 +238,7 @@ impl Owner {
             self.shapes[shape as usize].ready.pop_front();
             // An argument may have been lost or freed since it was complete.
             if self.failures > 0
-                && let Some(failure) = self.failed_argument(key)
+                && let Some(failure) = self.failed_by_argument(key)
             {
                 self.fail(key, failure, out);
                 continue;
@@ -239,7 +246,7 @@ impl Owner {
             let Lease { peer, ref devices, .. } = self.leases[lease];
             let devices = devices.clone();
             self.tasks[key.0 as usize].place = Place::Leased(lease);
-            let number = self.push(key, peer, devices, true, out);
+            let number = self.push(key, peer, 0, devices, true, out);
             let now = self.now;
             let lease = &mut self.leases[lease];
             if lease.in_flight.is_empty() {
@@ -370,9 +377,15 @@ impl Owner {
                 let lease = &mut self.leases[index];
                 lease.progressed = self.now;
                 lease.blocked = false;
-                // Answers come in the order of pushing, so this finds it first.
-                let found = lease.in_flight.iter().position(|flight| flight.task == key);
-                if let Some(flight) = found.and_then(|at| lease.in_flight.remove(at)) {
+                // Answers mostly come in the order of pushing.
+                let flight = match lease.in_flight.front() {
+                    Some(flight) if flight.task == key => lease.in_flight.pop_front(),
+                    _ => {
+                        let found = lease.in_flight.iter().position(|flight| flight.task == key);
+                        found.and_then(|at| lease.in_flight.remove(at))
+                    }
+                };
+                if let Some(flight) = flight {
                     lease.load_ns -= flight.estimate_ns;
                 }
             }
@@ -395,7 +408,15 @@ impl Owner {
         self.dispatch(shape, out);
     }
 
-    fn end_lease(&mut self, index: usize, out: &mut impl Outbox) {
+    /// This process is about to exit. Workers that do nothing for it go back first: those that it
+    /// still has would end with it.
+    pub fn end_idle_leases(&mut self, out: &mut impl Outbox) {
+        let idle = self.leases.iter().filter(|(_, lease)| lease.in_flight.is_empty());
+        let idle: Vec<usize> = idle.map(|(index, _)| index).collect();
+        idle.into_iter().for_each(|index| self.end_lease(index, out));
+    }
+
+    pub(crate) fn end_lease(&mut self, index: usize, out: &mut impl Outbox) {
         let lease = self.remove_lease(index);
         out.return_lease(lease.id);
     }
@@ -411,7 +432,7 @@ impl Owner {
     }
 
     /// Takes back what the worker of a lease has not begun.
-    fn take_back_queued(&mut self, index: usize, out: &mut impl Outbox) {
+    pub(crate) fn take_back_queued(&mut self, index: usize, out: &mut impl Outbox) {
         let lease = &mut self.leases[index];
         let (peer, shape) = (lease.peer, lease.shape);
         let flights = std::mem::take(&mut lease.in_flight);
@@ -517,6 +538,7 @@ impl Owner {
     pub(crate) fn end_leases_at(
         &mut self,
         peer: ProcessId,
+        memory: MemoryEnd,
         failure: &Content,
         out: &mut impl Outbox,
     ) {
@@ -524,16 +546,9 @@ impl Owner {
             let lease = self.remove_lease(index);
             for flight in lease.in_flight.iter().rev() {
                 let started = !out.take_back(peer, flight.number);
-                self.on_lost(flight.task, started, failure, out);
+                self.on_lost(flight.task, started, memory, failure, out);
             }
             self.dispatch(lease.shape, out);
         }
-    }
-
-    /// The failure of tasks whose worker died.
-    pub(crate) fn crash(out_of_memory: bool, message: &str) -> Content {
-        let code =
-            if out_of_memory { FailureCode::OutOfMemory } else { FailureCode::WorkerCrashed };
-        Content::failed(code, message)
     }
 }

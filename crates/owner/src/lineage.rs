@@ -13,7 +13,9 @@
 //! - **L-1** A recipe is kept while an object that it makes is known, and not longer.
 //! - **L-2** When a node is gone, every object that was there has another way to its value, or a
 //!   failure.
-//! - **L-3** An object that nothing but recipes counts on has no value in the store.
+//! - **L-3** An object that nothing but recipes counts on has no value in the store, unless it is
+//!   what a task returned that has no recipe itself: it ran here before anything could be lost, or
+//!   may not run again. (What was put goes: who puts a value holds it while it may be needed.)
 //! - **L-4** Recipes have at most so many bytes; the oldest go first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +24,9 @@ use oxiray_ids::{ObjectId, PUT_INDEX, TaskId};
 use oxiray_wire::frame::FailureCode;
 use smallvec::SmallVec;
 
-use crate::object::{Content, Failure, Object, ObjectKey};
+use crate::object::{Content, Failure, Object, ObjectKey, Rare};
 use crate::owner::{Outbox, Owner};
-use crate::task::{Place, Target, TaskKey, TaskSpec};
+use crate::task::{Place, ReturnKeys, Target, TaskKey, TaskSpec};
 
 /// Ray's.
 const MAX_LINEAGE_BYTES: usize = 1 << 30;
@@ -39,8 +41,8 @@ pub(crate) const LET_GO: &str = "its value was let go as nothing needed it any m
 struct Recipe {
     spec: TaskSpec,
     /// Places of its returns; one that is gone may be another's now.
-    returns: SmallVec<[ObjectKey; 1]>,
-    /// Returns that need it.
+    returns: ReturnKeys,
+    /// ReturnKeys that need it.
     needed: u32,
     bytes: usize,
     age: u64,
@@ -106,7 +108,7 @@ impl Lineage {
             let counted = object.rare.as_ref().map_or(0, |rare| rare.recipes);
             assert!(object.owner.is_some() || counted == taken, "L-1");
             let is_stored = matches!(object.content, Some(Content::Stored { .. }));
-            assert!(object.is_held() || !is_stored, "L-3");
+            assert!(object.is_held() || !is_stored || object.is_only_value(), "L-3");
         }
     }
 }
@@ -133,6 +135,15 @@ pub(crate) enum NoRecipe {
     Forgotten,
 }
 
+impl Object {
+    /// Whether a task returned it that cannot be run again, so that recipes need its value.
+    fn is_only_value(&self) -> bool {
+        let returned = self.id.index() != PUT_INDEX && self.id.task().actor().is_home();
+        let can_be_made = |rare: &Rare| rare.has_recipe || rare.no_recipe == NoRecipe::Forgotten;
+        returned && !self.rare.as_deref().is_some_and(can_be_made)
+    }
+}
+
 impl Owner {
     /// How many recipes are kept.
     #[cfg(test)]
@@ -145,20 +156,24 @@ impl Owner {
         self.lineage.most_bytes = bytes;
     }
 
-    /// A task has ended: keeps how its returns were made, if they may need it. The references
-    /// of the task that are let go.
+    /// A task has ended: keeps how its returns were made, if they may need it, and lets go of the
+    /// references that are not needed for that.
+    #[inline]
     pub(crate) fn keep_recipe(
         &mut self,
         spec: TaskSpec,
-        returns: &[ObjectKey],
-    ) -> SmallVec<[ObjectKey; 4]> {
-        let needed = if self.lineage.is_spread { self.need_recipe(&spec, returns) } else { 0 };
+        returns: ReturnKeys,
+        out: &mut impl Outbox,
+    ) {
+        let needed = if self.lineage.is_spread { self.need_recipe(&spec, &returns) } else { 0 };
         if needed == 0 {
-            let TaskSpec { refs, nested, handle, .. } = spec;
-            return refs.into_iter().chain(nested).chain(handle).collect();
+            for key in spec.refs.iter().chain(&spec.nested).chain(&spec.handle) {
+                self.drop_ref(*key, out);
+            }
+            return;
         }
-        let mut bytes = RECIPE_BYTES + spec.args.len();
-        let mut let_go = SmallVec::new();
+        let mut bytes = RECIPE_BYTES + spec.args.len() + size_of_val(&returns[..]);
+        let mut let_go: SmallVec<[ObjectKey; 4]> = SmallVec::new();
         for key in spec.refs.iter().chain(&spec.nested) {
             let object = &mut self.objects[key.index()];
             if object.owner.is_none() {
@@ -169,9 +184,17 @@ impl Owner {
                 bytes += value.len();
             }
         }
-        let returns = SmallVec::from_slice(returns);
+        let task = spec.id;
+        let made = returns.clone();
         self.lineage.insert(Recipe { spec, returns, needed, bytes, age: 0 });
-        let_go
+        let_go.iter().for_each(|key| self.drop_ref(*key, out));
+        // Now that they can be made again, values that only recipes hold go (L-3).
+        for key in made {
+            if self.objects.get(key.index()).is_some_and(|object| object.id.task() == task) {
+                self.free_if_unused(key, out);
+            }
+        }
+        self.forget_old_recipes(out);
     }
 
     /// Marks returns that are in a store as made by a recipe: how many.
@@ -198,7 +221,7 @@ impl Owner {
     }
 
     /// The oldest recipes go until the rest has room (L-4).
-    pub(crate) fn forget_old_recipes(&mut self, out: &mut impl Outbox) {
+    fn forget_old_recipes(&mut self, out: &mut impl Outbox) {
         while self.lineage.bytes > self.lineage.most_bytes {
             let Some(recipe) = self.lineage.by_age.values().next().copied() else {
                 return;
@@ -253,6 +276,9 @@ impl Owner {
         let Some(Content::Stored { origin, .. }) = object.content else {
             return;
         };
+        if object.is_only_value() {
+            return;
+        }
         object.content = None;
         let rare = object.rare();
         rare.gone = Gone::Yes;
@@ -350,6 +376,9 @@ impl Owner {
                 continue;
             }
             object.rare().gone = Gone::No;
+            if self.is_yielded_again(key, out) {
+                continue;
+            }
             match self.lineage.remove(id.task()) {
                 Some(recipe) => self.run_again(recipe, &mut left, out),
                 None => {
@@ -383,23 +412,8 @@ impl Owner {
             return;
         };
         spec.retries -= i32::from(spec.retries > 0);
-        let returns: SmallVec<[ObjectKey; 1]> = returns
-            .into_iter()
-            .zip(1..)
-            .map(|(key, index)| {
-                let id = spec.id.object(index);
-                match self.objects.get_mut(key.index()).filter(|object| object.id == id) {
-                    Some(object) => {
-                        object.refs += 1;
-                        let rare = object.rare();
-                        (rare.has_recipe, rare.gone) = (false, Gone::No);
-                        key
-                    }
-                    // Nobody knows it: what it will be is freed at once.
-                    None => self.insert(Object::new(id, None)),
-                }
-            })
-            .collect();
+        let made = returns.len() as u32 - 1;
+        let (returns, lost) = self.claim_returns(&spec, returns);
         for key in spec.refs.iter().chain(&spec.nested) {
             let object = &mut self.objects[key.index()];
             if object.owner.is_none() {
@@ -409,11 +423,43 @@ impl Owner {
         }
         spec.refs.iter().for_each(|key| self.claim(*key, LET_GO, left));
         let key = self.insert_task(spec, returns);
+        if self.is_stream(key) {
+            self.reopen_stream(key, made, lost);
+        }
         let is_ready = self.await_arguments(key, out);
         self.next_attempt(key, out);
         if is_ready {
             self.enqueue(key, shape, out);
         }
+    }
+
+    /// The returns of a task that is run again, one count each; and, of a stream, the items that are
+    /// to come again.
+    fn claim_returns(
+        &mut self,
+        spec: &TaskSpec,
+        known: SmallVec<[ObjectKey; 1]>,
+    ) -> (SmallVec<[ObjectKey; 1]>, Vec<ObjectKey>) {
+        let in_answer = spec.returns.in_answer();
+        let (mut returns, mut items) = (SmallVec::new(), Vec::new());
+        for (key, index) in known.into_iter().zip(1..) {
+            let id = spec.id.object(index);
+            let found = self.objects.get_mut(key.index()).filter(|object| object.id == id);
+            if let Some(object) = found {
+                let is_gone = object.content.is_none();
+                object.refs += u32::from(index <= in_answer || is_gone);
+                let rare = object.rare();
+                (rare.has_recipe, rare.gone) = (false, Gone::No);
+                match index <= in_answer {
+                    true => returns.push(key),
+                    false => items.extend(is_gone.then_some(key)),
+                }
+            } else if index <= in_answer {
+                // Nobody knows it: what it will be is freed at once.
+                returns.push(self.insert(Object::new(id, None)));
+            }
+        }
+        (returns, items)
     }
 
     fn unrecoverable(&self, key: ObjectKey, text: &str) -> Content {

@@ -25,6 +25,9 @@ pub type SmallBytes = SmallVec<[u8; 24]>;
 pub struct ObjectKey(pub u32);
 
 impl ObjectKey {
+    /// Of no object.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -35,19 +38,24 @@ impl ObjectKey {
 pub struct Failure {
     /// What kind of failure.
     pub code: FailureCode,
-    /// In words.
+    /// In words. Of an exception: which tasks it ran through, see [`Owner::handed_on`].
     pub message: String,
     /// A serialised exception, where there is one.
-    pub data: Vec<u8>,
+    pub data: Arc<[u8]>,
     /// Set once somebody has looked at it, or was told that nobody did. All objects that failed
-    /// for one reason share one failure: the returns of a task, and of those that took them.
-    seen: OnceLock<()>,
+    /// for one reason share it: the returns of a task, and of those that took them.
+    seen: Arc<OnceLock<()>>,
 }
 
 impl Failure {
     /// One that nobody has looked at yet.
-    pub fn new(code: FailureCode, message: impl Into<String>, data: Vec<u8>) -> Self {
-        Self { code, message: message.into(), data, seen: OnceLock::new() }
+    pub fn new(code: FailureCode, message: impl Into<String>, data: impl Into<Arc<[u8]>>) -> Self {
+        Self { code, message: message.into(), data: data.into(), seen: Arc::default() }
+    }
+
+    /// The same failure, told in other words: who has seen either has seen both.
+    pub(crate) fn reworded(&self, message: String) -> Self {
+        Self { message, ..self.clone() }
     }
 
     /// Somebody knows of it from now on; whether nobody did before.
@@ -61,6 +69,11 @@ impl Failure {
         use FailureCode::{OutOfMemory, TaskError, WorkerCrashed};
         matches!(self.code, TaskError | WorkerCrashed | OutOfMemory)
     }
+}
+
+/// Whether no other object failed for this reason.
+fn is_last(failure: &Arc<Failure>) -> bool {
+    Arc::strong_count(failure) == 1 && Arc::strong_count(&failure.seen) == 1
 }
 
 /// What an object turned out to be.
@@ -86,7 +99,7 @@ impl Content {
             Body::Inline(bytes) => Content::Inline(SmallBytes::from_slice(bytes)),
             Body::Stored { origin, len } => Content::Stored { origin, len },
             Body::Failed { code, message, data } => {
-                Content::Failed(Arc::new(Failure::new(code, message, data.into())))
+                Content::Failed(Arc::new(Failure::new(code, message, data)))
             }
         }
     }
@@ -124,8 +137,8 @@ pub(crate) enum Registration {
 pub(crate) enum Settle {
     /// Arguments of a task that `giver` pushed to us.
     Args { giver: ProcessId, token: u64 },
-    /// The answer of a worker to a task of ours.
-    Returns { giver: ProcessId, token: u64 },
+    /// The answer of a worker to a task of ours, or an item of it.
+    Returns { giver: ProcessId, token: u64, item: u32 },
     /// A foreign object that contains this one.
     Outer(ObjectKey),
 }
@@ -218,6 +231,20 @@ impl Owner {
             object.rare().contained = contained;
         }
         self.insert(object)
+    }
+
+    /// Makes an object of ours whose value this process will say by [`Self::keep_promise`].
+    /// Counted twice: once for that.
+    pub fn promise(&mut self, id: ObjectId) -> ObjectKey {
+        let mut object = Object::new(id, None);
+        object.refs = 2;
+        self.insert(object)
+    }
+
+    /// The value of an object that was promised. Its count for this goes.
+    pub fn keep_promise(&mut self, key: ObjectKey, content: Content, out: &mut impl Outbox) {
+        self.complete(key, content, out);
+        self.drop_ref(key, out);
     }
 
     pub(crate) fn insert(&mut self, object: Object) -> ObjectKey {
@@ -387,9 +414,7 @@ impl Owner {
                     Some(Content::Stored { origin, .. }) => out.free_stored(origin),
                     // Its last holder tells of an error that others hold as well.
                     Some(Content::Failed(failure))
-                        if failure.is_of_task()
-                            && Arc::strong_count(&failure) == 1
-                            && failure.see() =>
+                        if failure.is_of_task() && is_last(&failure) && failure.see() =>
                     {
                         out.unhandled(failure);
                     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
-use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, ProcessSet};
+use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, ProcessSet, TaskId};
+use oxiray_wire::control::MemoryEnd;
 use oxiray_wire::frame::{self, Frame};
 use slab::Slab;
 
@@ -13,7 +14,9 @@ use crate::actor::Actor;
 use crate::change::{Attempt, Change};
 use crate::lease::{Duration, Lease, Shape};
 use crate::lineage::Lineage;
+use crate::memory::MemoryRetries;
 use crate::object::{Failure, Object, ObjectKey};
+use crate::stream::Stream;
 use crate::task::{Place, Target, Task, TaskKey};
 
 /// What the owner wants done. Calls are made in the order in which they must take effect.
@@ -51,7 +54,8 @@ pub trait Outbox {
     fn release_name(&mut self, actor: ActorId);
 }
 
-pub(crate) type Held<T> = HashMap<(ProcessId, u64), T, FixedState>;
+/// By process, the token of a task, and which item that it yielded; 0: none.
+pub(crate) type Held<T> = HashMap<(ProcessId, u64, u32), T, FixedState>;
 
 /// Everything that one process owns, borrows and has under way.
 pub struct Owner {
@@ -66,6 +70,9 @@ pub struct Owner {
     /// Tasks whose arguments could not be read where they are said to be.
     pub(crate) aside: Vec<TaskKey>,
     pub(crate) alarm: bool,
+    pub(crate) memory_retries: MemoryRetries,
+    /// What tasks yield, as far as somebody reads it or it is still made.
+    pub(crate) streams: HashMap<TaskId, Stream, FixedState>,
     /// How objects were made.
     pub(crate) lineage: Lineage,
     pub(crate) functions: Vec<Duration>,
@@ -88,7 +95,7 @@ pub struct Owner {
     pub(crate) settling_returns: Held<u32>,
     /// References that were returned to the dead, until the next tick.
     pub(crate) orphans: Vec<ObjectKey>,
-    /// Processes that are gone. Numbers are not used again.
+    /// Processes that are gone, or cannot be reached: see [`Self::on_channel`].
     pub(crate) dead: ProcessSet,
     /// Tasks one of whose arguments became complete, while `waking` sees to them.
     pub(crate) woken: VecDeque<TaskKey>,
@@ -109,6 +116,8 @@ impl Owner {
             attempts: 0,
             aside: Vec::new(),
             alarm: false,
+            memory_retries: MemoryRetries::default(),
+            streams: HashMap::default(),
             lineage: Lineage::default(),
             functions: Vec::new(),
             shapes: Vec::new(),
@@ -137,14 +146,23 @@ impl Owner {
     pub fn on_process_died(
         &mut self,
         peer: ProcessId,
-        out_of_memory: bool,
+        memory: MemoryEnd,
         message: &str,
         out: &mut impl Outbox,
     ) {
         self.dead.insert(peer);
-        let failure = Self::crash(out_of_memory, message);
-        self.end_leases_at(peer, &failure, out);
+        let failure = Self::crash(memory, message);
+        self.end_leases_at(peer, memory, &failure, out);
         self.forget_borrower(peer, out);
+    }
+
+    /// There is a channel with a process. If that was thought to be gone, because the connection
+    /// of its node and ours broke, it is back, as one that nothing is known of.
+    pub fn on_channel(&mut self, peer: ProcessId) {
+        if self.dead.contains(&peer) {
+            self.dead.remove(&peer);
+            self.lose_sight_of_actors(peer);
+        }
     }
 
     /// Whether no reference is on its way from us to a process that has yet to
@@ -153,9 +171,25 @@ impl Owner {
         self.handed_over.is_empty() && self.held_for_args.is_empty()
     }
 
+    /// Whether others may count on this process to live on: the names of objects that it owns have
+    /// left it, it passes references on, or what it submitted is under way.
+    pub fn is_counted_on(&self) -> bool {
+        let is_out = |object: &Object| object.owner.is_none() && object.named && object.is_held();
+        !self.owes_nothing()
+            || !self.tasks.is_empty()
+            || self.by_id.values().any(|key| is_out(&self.objects[key.index()]))
+    }
+
     /// How many objects and tasks there are.
     pub fn counts(&self) -> (usize, usize) {
         (self.objects.len(), self.tasks.len())
+    }
+
+    /// How many tasks and calls are not done. Looks at every actor.
+    pub fn pending(&self) -> usize {
+        // The constructor of an actor that may be started again is kept as long as that lives.
+        let kept = self.actors.values().filter(|actor| actor.constructed).count();
+        self.tasks.len().saturating_sub(kept)
     }
 
     /// Whether anything is under way that an answer may come for.
@@ -229,6 +263,7 @@ impl Owner {
                 assert_eq!(self.by_id.get(&object.id), Some(&ObjectKey(index as u32)));
             }
         }
+        self.validate_streams();
         self.lineage.validate(self);
     }
 }

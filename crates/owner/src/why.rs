@@ -27,6 +27,8 @@ pub enum Wait {
     },
     /// For news of an argument whose node could not be reached.
     News,
+    /// For another try: memory ran out where it was.
+    Memory,
     /// For a worker of this shape.
     Worker(u32),
     /// For its actor, which is not there yet.
@@ -73,6 +75,18 @@ impl Owner {
         asked.take(most).map(|(key, _)| self.reason(key)).collect()
     }
 
+    /// Tasks that workers and actors have, and the first of each queue, at most `most`.
+    pub fn under_way(&self, most: usize) -> Vec<TaskId> {
+        let leased = self.leases.iter().flat_map(|(_, lease)| lease.in_flight.iter());
+        let leased = leased.map(|flight| flight.task);
+        let at_actors = self.actors.values().flat_map(|state| {
+            state.at_actor.iter().chain(state.queue.front()).chain(state.constructing()).copied()
+        });
+        let ready = self.shapes.iter().filter_map(|shape| shape.ready.front().copied());
+        let keys = leased.chain(at_actors).chain(ready).take(most);
+        keys.map(|key| self.tasks[key.0 as usize].spec.id).collect()
+    }
+
     /// Which of these objects are not there, and why the first is not.
     pub fn missing(&self, keys: &[ObjectKey]) -> Missing {
         let tasks: BTreeMap<TaskId, TaskKey> =
@@ -117,6 +131,7 @@ impl Owner {
         let task = &self.tasks[key.0 as usize];
         match (task.place, &task.spec.target) {
             (Place::Waiting(_), _) => self.argument_missing(key),
+            (Place::Aside(_), _) if task.memory_tries > 0 => Wait::Memory,
             (Place::Aside(_), _) => Wait::News,
             (Place::Ready, Target::Function { shape, .. }) => Wait::Worker(*shape),
             (Place::Leased(lease), _) => {

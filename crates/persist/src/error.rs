@@ -99,13 +99,41 @@ pub enum PersistError {
     /// Another control service uses it.
     #[error(
         "the state in Redis at {at} is in use by the control service on {by}; stop that one \
-         first, or keep the state elsewhere (add ?cluster=NAME to the URL for a place of its own)"
+         first, wait to take over from it (--standby), or keep the state elsewhere (add \
+         ?cluster=NAME to the URL for a place of its own)"
     )]
     Taken {
         /// Host and port.
         at: String,
         /// Host and process id.
         by: String,
+    },
+    /// Another control service used it while this one was away.
+    #[error(
+        "another control service took over the state in Redis at {at} while this one was away, \
+         and has changed it since; start this one again to go on from there"
+    )]
+    Succeeded {
+        /// Host and port.
+        at: String,
+    },
+    /// A place that no other machine reaches cannot be waited for.
+    #[error(
+        "a standby takes over what its head has kept, so that both must reach it: {url} is of one \
+         machine. Give the head's Redis, `redis://HOST:PORT`"
+    )]
+    NotShared {
+        /// Without a password.
+        url: String,
+    },
+    /// There is nothing to wait for.
+    #[error(
+        "Redis at {at} has the state of no cluster that could be taken over: start the head first, \
+         with the same --store, or check the address and ?cluster=NAME"
+    )]
+    NothingKept {
+        /// Host and port.
+        at: String,
     },
     /// What was kept is gone: Redis was emptied, or lost its data. Everything must be written anew.
     #[error("Redis at {at} has lost what was kept there")]
@@ -130,6 +158,9 @@ impl PersistError {
             | Self::NotRedis { .. }
             | Self::Password { .. }
             | Self::Taken { .. }
+            | Self::Succeeded { .. }
+            | Self::NotShared { .. }
+            | Self::NothingKept { .. }
             | Self::Emptied { .. } => false,
         }
     }

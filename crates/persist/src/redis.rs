@@ -4,11 +4,16 @@
 //! `default` or what the URL says: `redis://host/0?cluster=NAME`. The braces
 //! keep all keys on one server of a Redis cluster.
 //!
-//! A *lease*, `oxiray:{NAME}:lease`, says who uses it. Every write is a transaction
-//! that fails if the lease is not ours, so that one who was away for too long
-//! cannot disturb its successor (S-4).
+//! A *lease*, `oxiray:{NAME}:lease`, says who uses it, and `oxiray:{NAME}:reign` how often
+//! that has changed. Every write is a transaction that fails if either is not ours, so that one
+//! who was away for too long cannot disturb its successor (S-4), nor what that left behind.
+//!
+//! `oxiray:{NAME}:heads` and `oxiray:{NAME}:reigning` say where the control services are that use it
+//! or wait to.
 
+mod heads;
 mod lease;
+mod waiting;
 
 use std::time::Duration;
 
@@ -17,8 +22,9 @@ use oxiray_control::{Change, Record, Table};
 use url::Url;
 
 use crate::open::without_password;
-use crate::{Persist, PersistError};
+use crate::{Head, Persist, PersistError};
 use lease::{Holder, Lease};
+pub use waiting::Standby;
 
 /// How long to wait for Redis to take a connection, or to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,12 +42,15 @@ pub struct Redis {
     /// `oxiray:{NAME}:`.
     prefix: String,
     lease: Lease,
+    /// Where this one is, as others were told.
+    announced: Option<String>,
 }
 
 /// What went wrong, before it is said where.
 enum Trouble {
     Redis(RedisError),
     Taken(String),
+    Succeeded,
     Emptied,
 }
 
@@ -52,9 +61,15 @@ impl From<RedisError> for Trouble {
 }
 
 impl Redis {
-    /// Connects, and takes the lease. Whoever had it before has some seconds to
-    /// show that it lives.
+    /// Connects, and takes the lease. Whoever had it before has a moment to show that it lives.
     pub fn open(url: &str) -> Result<Self, PersistError> {
+        let mut redis = Self::at(url)?;
+        redis.with(PATIENCE, |connection, lease, _| lease.begin(connection))?;
+        Ok(redis)
+    }
+
+    /// The one at this URL, which is neither asked for anything yet nor used.
+    fn at(url: &str) -> Result<Self, PersistError> {
         // The library takes the one that the process has; ours is ring. It may have been set.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let refused = |why: String| PersistError::Url { url: without_password(url), why };
@@ -67,11 +82,10 @@ impl Redis {
             other => other.to_string(),
         };
         let prefix = format!("oxiray:{{{name}}}:");
-        let lease = Lease::new(format!("{prefix}lease"), Holder::this());
+        let lease = Lease::new(&prefix, Holder::this());
         let described = without_password(url);
-        let mut redis = Self { client, connection: None, at, described, prefix, lease };
-        redis.with(PATIENCE, |connection, lease, _| lease.acquire(connection))?;
-        Ok(redis)
+        let (connection, announced) = (None, None);
+        Ok(Self { client, connection, at, described, prefix, lease, announced })
     }
 
     /// Does something with a connection, a new one if need be. After trouble
@@ -99,6 +113,7 @@ impl Redis {
             }
             Err(Trouble::Redis(error)) => Err(self.said(error)),
             Err(Trouble::Taken(by)) => Err(PersistError::Taken { at: self.at.clone(), by }),
+            Err(Trouble::Succeeded) => Err(PersistError::Succeeded { at: self.at.clone() }),
             Err(Trouble::Emptied) => Err(PersistError::Emptied { at: self.at.clone() }),
         }
     }
@@ -160,6 +175,19 @@ impl Persist for Redis {
         })
     }
 
+    fn tend_every(&self) -> Duration {
+        lease::RENEW_EVERY
+    }
+
+    fn lasts(&self) -> Option<Duration> {
+        Some(lease::LASTS)
+    }
+
+    fn announce(&mut self, head: &Head) -> Result<Vec<String>, PersistError> {
+        self.announced = Some(head.address.clone());
+        self.with(PATIENCE, |connection, _, prefix| heads::reigns(connection, prefix, head))
+    }
+
     fn describe(&self) -> String {
         self.described.clone()
     }
@@ -169,6 +197,9 @@ impl Drop for Redis {
     /// Lets the next one begin at once.
     fn drop(&mut self) {
         if let Some(connection) = &mut self.connection {
+            if let Some(address) = &self.announced {
+                heads::leaves(connection, &self.prefix, address);
+            }
             self.lease.release(connection);
         }
     }

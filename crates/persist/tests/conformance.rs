@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use oxiray_control::{Change, Record, Table};
-use oxiray_persist::{Memory, Persist, PersistError, open};
+use oxiray_persist::{Head, Memory, Persist, PersistError, Standby, open};
 
 use redis_server::RedisServer;
 
@@ -328,6 +328,85 @@ fn who_lost_the_lease_writes_no_more() {
     let value: String =
         redis::cmd("HGET").arg("oxiray:{default}:kv").arg("k").query(&mut other).expect("is there");
     assert_eq!(value, "1");
+}
+
+/// S-4: nor what a successor left behind that has ended since.
+#[test]
+fn who_lost_the_lease_to_one_that_has_ended_does_not_take_it_again() {
+    let Some(server) = RedisServer::start("") else { return };
+    let write = |place: &mut dyn Persist, value: &[u8]| {
+        place.write(&[Change::put(Table::Kv, *b"k", value.to_vec())])
+    };
+    let mut place = open(&server.url()).expect("opens");
+    write(&mut *place, b"1").expect("writes");
+    let mut other = server.connect();
+    let mut expire = || -> () {
+        redis::cmd("DEL").arg("oxiray:{default}:lease").query(&mut other).expect("expires")
+    };
+    expire();
+    write(&mut *place, b"2").expect("nobody else had it");
+    expire();
+    write(&mut *open(&server.url()).expect("opens"), b"3").expect("succeeds the first");
+    let error = write(&mut *place, b"4").expect_err("was succeeded");
+    assert!(matches!(error, PersistError::Succeeded { .. }), "{error:?}");
+    let mut next = open(&server.url()).expect("the lease was given back");
+    assert_eq!(sorted(&mut *next), [record(Table::Kv, b"k", b"3")]);
+}
+
+/// Another machine's lease, for so long.
+fn lease_elsewhere(connection: &mut redis::Connection, ms: u64) {
+    let mut set = redis::cmd("SET");
+    set.arg("oxiray:{default}:lease").arg("otherhost boot/pid 77 1234").arg("PX").arg(ms);
+    let () = set.query(connection).expect("is set");
+}
+
+/// S-4: a standby waits as long as the lease lasts; what it takes over nobody else can write any more.
+#[test]
+fn a_standby_takes_over_when_the_lease_has_run_out() {
+    let Some(server) = RedisServer::start("") else { return };
+    let mut first = open(&server.url()).expect("opens");
+    let cluster = Change::put(Table::Meta, *b"cluster", [1; 16]);
+    first.write(std::slice::from_ref(&cluster)).expect("writes");
+    let mut other = server.connect();
+    lease_elsewhere(&mut other, 600);
+    let mut standby = Standby::new(&server.url()).expect("a URL");
+    assert!(!standby.attempt().expect("looks"), "it is another's");
+    assert!(standby.is_held_for(Duration::ZERO).expect("looks"));
+    assert!(!standby.is_held_for(Duration::from_secs(10)).expect("looks"), "it has run out");
+    assert!(standby.attempt().expect("takes over"));
+    let mut second = standby.into_store();
+    assert_eq!(sorted(&mut *second), [record(Table::Meta, b"cluster", &[1; 16])]);
+    second.write(&[Change::put(Table::Kv, *b"k", *b"2")]).expect("writes");
+    let error = first.write(&[Change::put(Table::Kv, *b"k", *b"1")]).expect_err("was succeeded");
+    assert!(matches!(error, PersistError::Succeeded { .. }), "{error:?}");
+}
+
+#[test]
+fn who_reigns_and_who_waits_is_known_to_all() {
+    let Some(server) = RedisServer::start("") else { return };
+    let mut standby = Standby::new(&server.url()).expect("a URL");
+    let error = standby.reigning().expect_err("there is no cluster");
+    assert!(matches!(error, PersistError::NothingKept { .. }), "{error:?}");
+    assert!(!standby.attempt().expect("looks"), "nothing is not taken over");
+    let mut place = open(&server.url()).expect("opens");
+    place.write(&[Change::put(Table::Meta, *b"cluster", [1; 16])]).expect("writes");
+    let head = Head { address: "10.0.0.1:1".into(), version: 7 };
+    assert_eq!(place.announce(&head).expect("says so"), ["10.0.0.1:1"]);
+    assert_eq!(standby.reigning().expect("is there"), Some(head.clone()));
+    let both = ["10.0.0.1:1", "10.0.0.2:1"];
+    assert_eq!(standby.announce("10.0.0.2:1").expect("says so"), both);
+    assert_eq!(place.announce(&head).expect("says so"), both);
+    // Who leaves says so.
+    drop(standby);
+    assert_eq!(place.announce(&head).expect("says so"), ["10.0.0.1:1"]);
+}
+
+#[test]
+fn only_what_others_reach_can_be_waited_for() {
+    for url in ["memory:", "/var/lib/oxiray", "file:/var/lib/oxiray"] {
+        let error = Standby::new(url).err().expect("is of one machine");
+        assert!(error.to_string().contains("`redis://HOST:PORT`"), "{error}");
+    }
 }
 
 #[test]

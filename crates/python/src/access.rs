@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use oxiray_ids::Origin;
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_worker::{Content, Failure, ObjectKey, Waited, Watcher};
+use oxiray_worker::{Content, ObjectKey, Waited, Watcher};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::errors::{raised, system_error};
+use crate::generator::{Head, ObjectRefGenerator};
 use crate::guard::guarded;
 use crate::loops;
 use crate::refs::{self, ObjectRef};
-use crate::session::{self, Session, engine_error};
+use crate::session::{self, Session};
 use crate::values::{self, Source, Unread, is_type};
 use crate::waiting::{timed_out, wait_for_objects};
 
@@ -50,7 +52,7 @@ pub(crate) fn wait_for(
         Waited::Interrupted => {
             Err(raised.unwrap_or_else(|| PyRuntimeError::new_err("the wait was interrupted")))
         }
-        Waited::Stopped(reason) => Err(engine_error(py, 9, &reason, &[])),
+        Waited::Stopped(reason) => Err(system_error(py, &reason)),
     }
 }
 
@@ -139,30 +141,12 @@ fn value_of<'py>(
     read.map_err(Unread::Failed)
 }
 
-/// The exception of an object that has no value.
-fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
-    failure.see();
-    if failure.code as u8 == 0 {
-        let errors = py.import("oxiray._errors");
-        let error = errors.and_then(|e| e.call_method1("rebuild", (failure.data.as_slice(),)));
-        return error.map_or_else(|error| error, PyErr::from_value);
-    }
-    engine_error(py, failure.code as u8, &failure.message, &failure.data)
-}
-
-fn check_session(py: Python<'_>, session: &Arc<Session>, reference: &ObjectRef) -> PyResult<()> {
-    if Arc::ptr_eq(session, &reference.session) {
-        return Ok(());
-    }
-    Err(refs::not_current(py, reference))
-}
-
 fn get_one<'py>(
     py: Python<'py>,
     reference: &ObjectRef,
     deadline: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (session, key) = (&reference.session, reference.key);
+    let (session, key) = reference.held(py)?;
     check_current(py, reference)?;
     let mut content = None;
     let mut look = |state: &mut oxiray_worker::State| {
@@ -182,13 +166,14 @@ fn get_one<'py>(
 
 /// The value of a reference, or the values of a list of them.
 #[pyfunction]
-#[pyo3(signature = (refs, *, timeout = None))]
+#[pyo3(signature = (object_refs, *, timeout = None, _use_object_store = false))]
 pub(crate) fn get<'py>(
     py: Python<'py>,
-    refs: &Bound<'py, PyAny>,
+    object_refs: &Bound<'py, PyAny>,
     timeout: Option<f64>,
+    _use_object_store: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    guarded(py, || got(py, refs, timeout))
+    guarded(py, || got(py, object_refs, timeout))
 }
 
 fn got<'py>(
@@ -200,13 +185,17 @@ fn got<'py>(
     if is_type::<ObjectRef>(py, refs) {
         return get_one(py, refs.cast::<ObjectRef>()?.get(), deadline);
     }
+    if is_type::<ObjectRefGenerator>(py, refs) {
+        return Ok(refs.clone());
+    }
     let list = match (refs.cast::<PyList>(), refs.cast::<PyTuple>()) {
         // A copy: the references must stay while we wait, whatever others do to the list.
         (Ok(list), _) => list.get_slice(0, list.len()),
         (_, Ok(tuple)) => tuple.to_list(),
         _ => {
+            let hint = py.import("oxiray._hints")?.call_method1("of_get", (refs,))?;
             return Err(PyValueError::new_err(format!(
-                "get() takes an ObjectRef or a list of ObjectRefs, not {}",
+                "get() takes an ObjectRef or a list of ObjectRefs, not {}{hint}",
                 refs.get_type().fully_qualified_name()?
             )));
         }
@@ -215,7 +204,7 @@ fn got<'py>(
     if keys.is_empty() {
         return Ok(PyList::empty(py).into_any());
     }
-    let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
+    let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().held(py)?.0.clone();
     let mut contents: Vec<Content> = Vec::with_capacity(keys.len());
     let (mut failures, mut failed) = (0, None);
     let mut wanted = false;
@@ -261,7 +250,7 @@ fn got<'py>(
 
 pub(crate) fn check_current(py: Python<'_>, reference: &ObjectRef) -> PyResult<()> {
     match session::existing() {
-        Some(session) => check_session(py, &session, reference),
+        Some(session) => reference.held_in(py, &session).map(drop),
         None => Err(refs::not_current(py, reference)),
     }
 }
@@ -271,10 +260,26 @@ pub(crate) fn keys_of(
     list: &Bound<'_, PyList>,
     what: &str,
 ) -> PyResult<Vec<ObjectKey>> {
+    keys_and_heads(py, list, what).map(|(keys, _)| keys)
+}
+
+/// The same; to wait for, generators stand for their next items, which are there while the latter
+/// are.
+fn keys_and_heads(
+    py: Python<'_>,
+    list: &Bound<'_, PyList>,
+    what: &str,
+) -> PyResult<(Vec<ObjectKey>, Vec<Head>)> {
     let current = session::existing();
-    let mut keys = Vec::with_capacity(list.len());
+    let (mut keys, mut heads) = (Vec::with_capacity(list.len()), Vec::new());
     for (index, item) in list.iter().enumerate() {
         let Ok(reference) = item.cast::<ObjectRef>() else {
+            if let ("wait", Ok(generator)) = (what, item.cast::<ObjectRefGenerator>()) {
+                let head = generator.get().head(py)?;
+                keys.push(head.key);
+                heads.push(head);
+                continue;
+            }
             let message = format!(
                 "{what}() takes ObjectRefs, but item {index} of the list is {}",
                 item.get_type().fully_qualified_name()?
@@ -286,39 +291,40 @@ pub(crate) fn keys_of(
             });
         };
         let reference = reference.get();
-        match &current {
-            Some(session) => check_session(py, session, reference)?,
-            None => check_current(py, reference)?,
-        }
-        keys.push(reference.key);
+        keys.push(match &current {
+            Some(session) => reference.held_in(py, session)?,
+            None => return Err(refs::not_current(py, reference)),
+        });
     }
-    Ok(keys)
+    Ok((keys, heads))
 }
 
 /// Splits references into `num_returns` that are complete, earliest first
 /// chosen, and the rest; both in the order of the list.
 #[pyfunction]
-#[pyo3(signature = (refs, *, num_returns = 1, timeout = None, fetch_local = true))]
+#[pyo3(signature = (ray_waitables, *, num_returns = 1, timeout = None, fetch_local = true))]
 pub(crate) fn wait<'py>(
     py: Python<'py>,
-    refs: &Bound<'py, PyAny>,
+    ray_waitables: &Bound<'py, PyAny>,
     num_returns: isize,
     timeout: Option<f64>,
     fetch_local: bool,
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
     guarded(py, || {
         let _ = fetch_local; // On one machine everything is local.
-        if refs.is_instance_of::<ObjectRef>() {
-            return Err(PyTypeError::new_err(
-                "wait() takes a list of ObjectRefs, not one ObjectRef",
-            ));
+        let refs = ray_waitables;
+        if refs.is_instance_of::<ObjectRef>() || refs.is_instance_of::<ObjectRefGenerator>() {
+            return Err(PyTypeError::new_err(format!(
+                "wait() takes a list of ObjectRefs, not one {}",
+                refs.get_type().name()?
+            )));
         }
         let list = refs.cast::<PyList>().map_err(|_| {
             PyTypeError::new_err("wait() takes a list of ObjectRefs as its first argument")
         })?;
         // A copy, as in `get`.
         let list = &list.get_slice(0, list.len());
-        let keys = keys_of(py, list, "wait")?;
+        let (keys, _heads) = keys_and_heads(py, list, "wait")?;
         let count = keys.len();
         let deadline = deadline(timeout)?;
         if count == 0 {
@@ -342,28 +348,26 @@ pub(crate) fn wait<'py>(
                 "wait() takes a list of distinct ObjectRefs, but it contains duplicates",
             ));
         }
-        let session = &list.get_item(0)?.cast::<ObjectRef>()?.get().session.clone();
-        let mut complete: Vec<(u64, usize)> = Vec::new();
+        let session = &session::current(py)?;
+        let mut complete: Vec<usize> = Vec::new();
         let mut asked = false;
         let mut look = |state: &mut oxiray_worker::State| {
             if !asked {
                 asked = true;
                 keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
             }
-            let stamps = keys.iter().enumerate();
+            let is_complete = |index: &usize| state.owner.completed(keys[*index]).is_some();
             complete.clear();
-            complete.extend(
-                stamps.filter_map(|(index, key)| Some((state.owner.completed(*key)?, index))),
-            );
+            complete.extend((0..count).filter(is_complete));
             complete.len() >= wanted
         };
         if !session.runtime.look(&mut look) {
             wait_for_objects(py, session, deadline, "wait", &keys, wanted < count, look)?;
         }
-        complete.sort_unstable();
+        // As Ray does: of those that are ready, the first of the list.
         complete.truncate(wanted);
         let mut is_ready = vec![false; count];
-        complete.iter().for_each(|(_, index)| is_ready[*index] = true);
+        complete.iter().for_each(|index| is_ready[*index] = true);
         let (ready, rest) = (PyList::empty(py), PyList::empty(py));
         for (item, is_ready) in list.iter().zip(is_ready) {
             if is_ready { ready.append(item)? } else { rest.append(item)? }
@@ -372,16 +376,23 @@ pub(crate) fn wait<'py>(
     })
 }
 
+/// Whether it is known that there is a value, or an error.
+#[pyfunction]
+pub(crate) fn is_complete(py: Python<'_>, reference: &ObjectRef) -> PyResult<bool> {
+    let (session, key) = reference.held(py)?;
+    Ok(session.runtime.look(|state| state.owner.content(key).is_some()))
+}
+
 /// Whether `get` has the value at once, without bringing it from another node.
 #[pyfunction]
-pub(crate) fn is_near(reference: &ObjectRef) -> bool {
-    let runtime = &reference.session.runtime;
-    let here = runtime.identity.process.node();
-    match runtime.lock().owner.content(reference.key) {
+pub(crate) fn is_near(py: Python<'_>, reference: &ObjectRef) -> PyResult<bool> {
+    let (session, key) = reference.held(py)?;
+    let here = session.runtime.identity.process.node();
+    Ok(match session.runtime.lock().owner.content(key) {
         None => false,
         Some(Content::Stored { origin, .. }) => origin.node == here,
         Some(Content::Inline(_) | Content::Failed(_)) => true,
-    }
+    })
 }
 
 /// Asks for `token` to come out of `next_watched` once the value is there.
@@ -389,9 +400,9 @@ pub(crate) fn is_near(reference: &ObjectRef) -> bool {
 pub(crate) fn watch(py: Python<'_>, reference: &ObjectRef, token: u64) -> PyResult<()> {
     guarded(py, || {
         check_current(py, reference)?;
-        let runtime = &reference.session.runtime;
-        runtime.lock().owner.add_ref(reference.key);
-        runtime.watch(reference.key, Watcher::Thread, token);
+        let (session, key) = reference.held(py)?;
+        session.runtime.lock().owner.add_ref(key);
+        session.runtime.watch(key, Watcher::Thread, token);
         Ok(())
     })
 }

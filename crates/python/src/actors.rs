@@ -8,7 +8,7 @@ use std::sync::Arc;
 use oxiray_events::Label;
 use oxiray_ids::{ActorId, FunctionId, ProcessId, TaskId};
 use oxiray_wire::control::{self, NamedActor, to_node};
-use oxiray_wire::frame::{FailureCode, RefName};
+use oxiray_wire::frame::{FailureCode, RefName, Returns};
 use oxiray_worker::{CallOrder, ObjectKey, Target, TaskSpec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,11 +17,13 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::access;
 use crate::call_site;
+use crate::errors::{engine_error, session_ended};
+use crate::groups;
 use crate::guard::guarded;
 use crate::refs::{Reduced, name_for_pickle};
 use crate::running;
 use crate::session::{self, Session};
-use crate::submit::{Arguments, returned};
+use crate::submit::{Arguments, Arity, given_back, returned, takes};
 use crate::values::raises_signal;
 
 /// One count of an actor's handle.
@@ -52,19 +54,24 @@ impl ActorRef {
     }
 
     /// `function` has its class with it; `given` is another name that it was given.
-    #[pyo3(signature = (name, function, given, num_returns, retries, recorded, *, lane, order, max_pending))]
+    /// `variant` is the method with options that its worker has to know.
+    #[pyo3(signature = (name, function, given, num_returns, retries, recorded, *, ahead, lane, order, max_pending, variant, arity, bind))]
     #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
     fn method(
         &self,
         name: &str,
         function: &str,
         given: Option<&str>,
-        num_returns: u32,
+        num_returns: &Bound<'_, PyAny>,
         retries: i32,
         recorded: bool,
+        ahead: u32,
         lane: u16,
         order: &str,
         max_pending: Option<usize>,
+        variant: Option<&[u8]>,
+        arity: Arity,
+        bind: Option<Py<PyAny>>,
     ) -> PyResult<ActorCall> {
         let (handle, name, function) = (self.0.clone(), name.into(), Arc::<str>::from(function));
         let given = given.map_or_else(|| function.clone(), Into::into);
@@ -74,17 +81,24 @@ impl ActorRef {
             "free" => CallOrder::Free,
             other => return Err(PyValueError::new_err(format!("no order of calls: {other}"))),
         };
-        let target = Target::Method { actor: handle.actor, lane, order };
+        let variant = variant.map_or(FunctionId::NIL, |payload| {
+            let variant = FunctionId(xxh3_128(payload).to_le_bytes());
+            handle.session.runtime.ship_function(variant, payload);
+            variant
+        });
+        let target = Target::Method { actor: handle.actor, lane, order, variant };
         Ok(ActorCall {
             handle,
             name,
             given,
             function,
             target,
-            num_returns,
+            returns: given_back(num_returns, ahead)?,
             retries,
             recorded,
             max_pending,
+            arity,
+            bind,
         })
     }
 
@@ -131,11 +145,14 @@ pub(crate) struct ActorCall {
     given: Arc<str>,
     function: Arc<str>,
     target: Target,
-    num_returns: u32,
+    returns: Returns,
     retries: i32,
     recorded: bool,
     /// Calls that may be under way from this process.
     max_pending: Option<usize>,
+    arity: Arity,
+    /// Raises what a wrong call of the method itself would; asked in case of doubt.
+    bind: Option<Py<PyAny>>,
 }
 
 impl ActorCall {
@@ -170,9 +187,15 @@ impl ActorCall {
             if !session.is_current() {
                 return Err(session::not_current(py, session, &format!("Actor {actor}")));
             }
+            if let Some(bind) = &self.bind
+                && !takes(self.arity, args, kwargs)
+            {
+                bind.bind(py).call(args, kwargs)?;
+            }
             if let Some(limit) = self.max_pending {
                 self.check_pending(py, limit)?;
             }
+            session.make_room(py, &self.function)?;
             let mut arguments = Arguments::encode(py, session, &self.name, args, kwargs)?;
             let runtime = &session.runtime;
             let id = runtime.next_task_id(Some(*actor));
@@ -182,7 +205,7 @@ impl ActorCall {
                 id,
                 target: self.target.clone(),
                 name: self.name.clone(),
-                num_returns: self.num_returns,
+                returns: self.returns,
                 args: std::mem::take(&mut arguments.bytes),
                 refs: std::mem::take(&mut arguments.refs),
                 nested: std::mem::take(&mut arguments.nested),
@@ -195,7 +218,7 @@ impl ActorCall {
             let label = Label { name: &self.given, function: &self.function };
             let keys = runtime.submit(spec, label, running::one_of_several(py));
             call_site::note(py, session, &self.name, keys.iter().copied());
-            returned(py, session, id, keys)
+            returned(py, session, id, self.returns, keys)
         })
     }
 
@@ -224,7 +247,7 @@ impl ActorRef {
             Some(Ok(process)) => Ok(process),
             reason => {
                 let reason = reason.and_then(Result::err).unwrap_or_default();
-                Err(session::engine_error(py, FailureCode::ActorDied as u8, &reason, &actor.0))
+                Err(engine_error(py, FailureCode::ActorDied, &reason, &actor.0))
             }
         }
     }
@@ -233,7 +256,7 @@ impl ActorRef {
 /// Makes an actor of the class in `payload`. `named` is its name, its namespace
 /// and what others need to know of it; `None` comes back if the name is taken.
 #[pyfunction]
-#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named, strategy, priority, recorded))]
+#[pyo3(signature = (payload, class_name, args, kwargs, placement, held, *, max_restarts, detached, named, strategy, captured, priority, environment, recorded))]
 #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
 pub(crate) fn create_actor(
     py: Python<'_>,
@@ -247,7 +270,9 @@ pub(crate) fn create_actor(
     detached: bool,
     named: Option<(String, String, Vec<u8>)>,
     strategy: Option<Bound<'_, PyDict>>,
+    captured: bool,
     priority: i32,
+    environment: Option<Py<PyAny>>,
     recorded: bool,
 ) -> PyResult<Option<ActorRef>> {
     guarded(py, || {
@@ -258,26 +283,26 @@ pub(crate) fn create_actor(
         let mut arguments = Arguments::encode(py, &session, class_name, args, Some(kwargs))?;
         let class_name: &str = &class_name.chars().take(200).collect::<String>();
         let placement = session::shape(placement, strategy.as_ref(), priority)?;
+        let mut placement = groups::captured(py, placement, captured, class_name)?;
+        placement.environment = session.environment_of(py, environment.as_ref())?;
         let held = session::shape(held, None, 0)?;
         let actor = runtime.next_actor_id();
-        let is_named = named.is_some();
+        // Before it has its name: by that others find it, and their handles are counted here.
+        let key = runtime.expect_actor(actor, detached, named.is_some());
         if let Some((name, namespace, about)) = named {
-            let actor = actor.0.to_vec();
-            let wanted = NamedActor {
-                name,
-                namespace,
-                about,
-                actor: actor.clone(),
-                ..NamedActor::default()
-            };
+            let bytes = actor.0.to_vec();
+            let wanted = NamedActor { name, namespace, about, ..NamedActor::default() };
+            let wanted = NamedActor { actor: bytes.clone(), ..wanted };
             let bearer = asked(py, |interrupted| runtime.name_actor(wanted, interrupted));
             let bearer = bearer.inspect_err(|_| {
                 // The answer may be on its way: an actor that will never be gives its name back.
                 let unmade =
-                    control::Actor { actor: actor.clone(), no_restart: true, ..Default::default() };
+                    control::Actor { actor: bytes.clone(), no_restart: true, ..Default::default() };
                 runtime.lock().io.tell_node(to_node::Body::KillActor(unmade));
+                runtime.give_up_actor(actor, key);
             })?;
-            if bearer.actor != actor {
+            if bearer.actor != bytes {
+                runtime.give_up_actor(actor, key);
                 return Ok(None);
             }
         }
@@ -285,7 +310,7 @@ pub(crate) fn create_actor(
             id: runtime.next_task_id(Some(actor)),
             target: Target::Constructor { actor, class },
             name: "__init__".into(),
-            num_returns: 0,
+            returns: Returns::Fixed(0),
             args: std::mem::take(&mut arguments.bytes),
             refs: std::mem::take(&mut arguments.refs),
             nested: std::mem::take(&mut arguments.nested),
@@ -302,17 +327,17 @@ pub(crate) fn create_actor(
             held: Some(held),
             max_restarts: i64::from(max_restarts),
             detached,
+            kept: false,
         };
-        let key = runtime.create_actor(actor, wanted, spec, running::one_of_several(py));
-        if is_named {
-            runtime.is_named(actor, key);
-        }
+        let by = running::one_of_several(py);
+        // What is kept of one that is detached may have to be read first.
+        py.detach(|| runtime.create_actor(actor, wanted, spec, by));
         Ok(Some(ActorRef(Arc::new(Handle { session, actor, key }))))
     })
 }
 
 /// What the node service answers to a question; signals are Python's to handle.
-fn asked<T: Send>(
+pub(crate) fn asked<T: Send>(
     py: Python<'_>,
     ask: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<T> + Send,
 ) -> PyResult<T> {
@@ -321,9 +346,7 @@ fn asked<T: Send>(
     match (answer, raised) {
         (_, Some(error)) => Err(error),
         (Some(answer), None) => Ok(answer),
-        (None, None) => {
-            Err(session::engine_error(py, FailureCode::System as u8, "the session has ended", &[]))
-        }
+        (None, None) => Err(session_ended(py)),
     }
 }
 

@@ -1,43 +1,33 @@
 //! The arguments of a call that came in: see [`crate::submit`] for their bytes.
 
-use oxiray_wire::frame::{Body, Task};
+use oxiray_wire::frame::{Body, Value};
+use oxiray_worker::Call;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::returns::Unreturned;
 use crate::session::Session;
 use crate::values::{self, PLACE, Source, Unread};
 
 /// Positional and keyword arguments.
 pub(crate) type Arguments<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
 
-/// Why arguments cannot be had.
-pub(crate) struct Unreadable {
-    pub(crate) error: PyErr,
-    /// One was lost with its node: the owner has it made again, or says why not.
-    pub(crate) is_lost: bool,
-}
-
-impl From<PyErr> for Unreadable {
-    fn from(error: PyErr) -> Self {
-        Self { error, is_lost: false }
-    }
-}
-
-/// Reads the arguments of a task.
+/// Reads the arguments of a call.
 pub(crate) fn read<'py>(
     py: Python<'py>,
     session: &Session,
-    task: &Task<'_>,
-) -> Result<Arguments<'py>, Unreadable> {
-    let mut reader = Reader { rest: task.args };
+    call: &Call,
+) -> Result<Arguments<'py>, Unreturned> {
+    let mut reader = Reader { rest: call.args() };
     let (positional, keywords) = (reader.count()?, reader.count()?);
     if positional == 0 && keywords == 0 {
         return Ok((PyTuple::empty(py), None));
     }
+    let values = call.values();
     let mut args = Vec::with_capacity(positional.min(1024));
     for _ in 0..positional {
-        args.push(value(py, session, task, reader.bytes()?)?);
+        args.push(value(py, session, &values, reader.bytes()?)?);
     }
     let args = PyTuple::new(py, args)?;
     if keywords == 0 {
@@ -46,7 +36,7 @@ pub(crate) fn read<'py>(
     let kwargs = PyDict::new(py);
     for _ in 0..keywords {
         let name = std::str::from_utf8(reader.bytes()?).map_err(|_| malformed())?;
-        kwargs.set_item(name, value(py, session, task, reader.bytes()?)?)?;
+        kwargs.set_item(name, value(py, session, &values, reader.bytes()?)?)?;
     }
     Ok((args, Some(kwargs)))
 }
@@ -54,19 +44,19 @@ pub(crate) fn read<'py>(
 fn value<'py>(
     py: Python<'py>,
     session: &Session,
-    task: &Task<'_>,
+    values: &[Value<'_>],
     bytes: &[u8],
-) -> Result<Bound<'py, PyAny>, Unreadable> {
+) -> Result<Bound<'py, PyAny>, Unreturned> {
     let Some((&PLACE, index)) = bytes.split_first() else {
         return Ok(values::decode(py, Source::Inline(bytes))?);
     };
     let index = u32::from_le_bytes(index.try_into().map_err(|_| malformed())?);
-    let source = match task.values.get(index as usize).map(|value| value.body) {
+    let source = match values.get(index as usize).map(|value| value.body) {
         Some(Body::Inline(bytes)) => Source::Inline(bytes),
         Some(Body::Stored { origin, len }) => {
             let look = values::look_at(py, session, origin, len, None).map_err(|unread| {
                 let is_lost = matches!(unread, Unread::NodeLeft(_));
-                Unreadable { error: unread.into(), is_lost }
+                Unreturned { is_lost, ..PyErr::from(unread).into() }
             })?;
             Source::Looked(look)
         }

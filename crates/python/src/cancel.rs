@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use oxiray_ids::{PUT_INDEX, TaskId};
 use oxiray_sys::process;
 use oxiray_wire::frame::Cancelling;
-use oxiray_worker::Call;
+use oxiray_worker::{Asked, Call};
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
 use crate::execute::Worker;
-use crate::refs::{self, ObjectRef};
+use crate::loops;
+use crate::refs::ObjectRef;
 use crate::running;
 use crate::session;
 
@@ -38,12 +39,15 @@ pub(crate) fn listen(py: Python<'_>, worker: &Worker) -> PyResult<()> {
     let signal = process::own_signal(SIGNAL);
     worker.hooks.bind(py).call_method1("listen_for_cancel", (signal,))?;
     let main = process::this_thread();
-    worker.session.runtime.interrupt_by(Arc::new(move |task: TaskId| {
+    worker.session.runtime.interrupt_by(Arc::new(move |task: TaskId, asked: Asked| {
+        let mut to_stop = TO_STOP.lock();
         // An actor's methods are asked, not stopped: its state would be left half changed.
-        if task.actor().is_home() {
-            *TO_STOP.lock() = Some(task);
-            process::signal_thread(main, signal);
+        if !task.actor().is_home() || (asked == Asked::Again && *to_stop != Some(task)) {
+            return false;
         }
+        *to_stop = Some(task);
+        process::signal_thread(main, signal);
+        true
     }));
     Ok(())
 }
@@ -69,9 +73,12 @@ impl Drop for Stoppable {
     }
 }
 
-/// Whether an error is that of code that was stopped.
-pub(crate) fn stopped(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<CancelledError>(py)
+/// Whether an error is that of code that was stopped, by whomever: as in Ray, a task that raises
+/// `KeyboardInterrupt` and a coroutine that raises `CancelledError` count as cancelled.
+pub(crate) fn stopped(py: Python<'_>, call: &Call, error: &PyErr) -> bool {
+    let is_coroutine = || loops::runs_here() || call.is_cancelled();
+    error.is_instance_of::<PyKeyboardInterrupt>(py)
+        || (error.is_instance_of::<CancelledError>(py) && is_coroutine())
 }
 
 /// For the handler of the signal: whether it comes while the code that is to stop runs.
@@ -91,11 +98,17 @@ pub(crate) fn is_to_stop(py: Python<'_>) -> bool {
 
 /// Whether the call that the caller is in was cancelled.
 #[pyfunction]
-pub(crate) fn is_cancelled(py: Python<'_>) -> bool {
-    match (session::existing(), running::call(py)) {
+pub(crate) fn is_cancelled(py: Python<'_>) -> PyResult<bool> {
+    if loops::runs_here() {
+        return Err(PyRuntimeError::new_err(
+            "This method is not supported in an async actor. Its coroutines that are cancelled get \
+             asyncio.CancelledError.",
+        ));
+    }
+    Ok(match (session::existing(), running::call(py)) {
         (Some(session), Some(call)) => session.runtime.is_cancelled(call.task),
         _ => false,
-    }
+    })
 }
 
 /// The task that is to return `reference` is not wanted any more.
@@ -108,9 +121,7 @@ pub(crate) fn cancel(
 ) -> PyResult<()> {
     let reference = reference.get();
     let session = session::current(py)?;
-    if !Arc::ptr_eq(&reference.session, &session) {
-        return Err(refs::not_current(py, reference));
-    }
+    let key = reference.held_in(py, &session)?;
     if reference.id.index() >= PUT_INDEX {
         return Err(PyValueError::new_err(
             "cancel() is for what a task is to return; this ref was made by put(), and there is no \
@@ -122,6 +133,6 @@ pub(crate) fn cancel(
             "force=True is not supported for actor tasks: it would end the actor, which kill() does",
         ));
     }
-    session.runtime.cancel(reference.key, Cancelling { force, recursive });
+    session.runtime.cancel(key, Cancelling { force, recursive });
     Ok(())
 }

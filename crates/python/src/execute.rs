@@ -1,25 +1,31 @@
 //! A worker: its main loop, and what its threads share.
 
 use std::io::Write as _;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use oxiray_wire::frame::Outcome;
-use oxiray_worker::{Call, Content, ObjectKey, Raised, serve, serve_lane};
+use oxiray_wire::given::Given;
+use oxiray_worker::{Call, Raised, serve, serve_lane};
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit};
+use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::arguments::Unreadable;
 use crate::cancel;
 use crate::language::Here;
 use crate::loops::LaneOfCalls;
 use crate::printed::end_printed;
+use crate::returns::{Made, Unreturned};
 use crate::running::HERE;
 use crate::session::{self, Session};
 use crate::values;
+use crate::yields;
 
 /// An error that goes by way of the node service, which carries no larger ones.
 const LARGE_ERROR: usize = 48 * 1024;
+/// Characters of what `sys.exit()` was given that are said.
+const LONGEST_CODE: usize = 200;
 
 /// Threads of actors run whatever the main thread could.
 const STACK_BYTES: usize = 8 << 20;
@@ -36,7 +42,23 @@ pub(crate) struct Worker {
     pub(crate) actor: OnceLock<Actor>,
     pub(crate) hooks: Py<PyModule>,
     errors: Py<PyModule>,
-    devices: Mutex<Vec<u32>>,
+    /// `types.GeneratorType`.
+    pub(crate) generator: Py<PyAny>,
+    /// `sys.modules`, and how many there were when they were last looked at.
+    pub(crate) modules: Py<PyDict>,
+    pub(crate) modules_seen: AtomicUsize,
+    /// What it has with its lease, as frames carry it.
+    given: Mutex<Vec<u32>>,
+}
+
+/// Why an actor ends that asked for it.
+const EXIT_ACTOR: &str = "exit_actor() was called (INTENDED_USER_EXIT)";
+
+/// The actor that this process is has called `exit_actor()` where no call of it may hear of it.
+#[pyfunction]
+pub(crate) fn exit_actor(py: Python<'_>) -> PyResult<()> {
+    session::current(py)?.runtime.leave(EXIT_ACTOR.into());
+    Ok(())
 }
 
 /// Runs tasks until told to exit; the exit code.
@@ -68,7 +90,10 @@ impl Worker {
             actor: OnceLock::new(),
             hooks: py.import("oxiray._worker")?.unbind(),
             errors: py.import("oxiray._errors")?.unbind(),
-            devices: Mutex::new(Vec::new()),
+            generator: py.import("types")?.getattr("GeneratorType")?.unbind(),
+            modules: py.import("sys")?.getattr("modules")?.cast_into()?.unbind(),
+            modules_seen: AtomicUsize::new(0),
+            given: Mutex::new(Vec::new()),
         })
     }
 
@@ -81,8 +106,9 @@ impl Worker {
     pub(crate) fn start_thread(self: &Arc<Self>, lane: usize, on_loop: bool) {
         let worker = self.clone();
         let body = move || {
+            let runtime = worker.session.runtime.clone();
             // Attached for as long as it lives: what is local to the thread stays.
-            Python::attach(|py| match on_loop {
+            let serve = |py: Python<'_>| match on_loop {
                 true => {
                     let ran = worker.new_event_loop(py).and_then(|event_loop| {
                         LaneOfCalls::run(py, &worker, &event_loop, lane).map(drop)
@@ -90,10 +116,11 @@ impl Worker {
                     ran.unwrap_or_else(|error| error.print(py));
                 }
                 false => {
-                    let runtime = worker.session.runtime.clone();
                     serve_lane(&runtime, lane, &mut Here { py, worker, event_loop: None });
                 }
-            });
+            };
+            // A call of a thread that is gone would be waited for in vain.
+            runtime.run_thread(|| Python::attach(serve));
         };
         let builder = std::thread::Builder::new().name(format!("lane-{lane}"));
         if let Err(error) = builder.stack_size(STACK_BYTES).spawn(body) {
@@ -103,15 +130,27 @@ impl Worker {
         }
     }
 
-    pub(crate) fn set_devices(&self, py: Python<'_>, devices: &[u32]) {
-        let mut known = self.devices.lock();
-        if *known == devices {
+    /// Devices, threads and the placement group of what runs here from now on.
+    pub(crate) fn set_given(&self, py: Python<'_>, words: &[u32]) {
+        let mut known = self.given.lock();
+        if *known == words {
             return;
         }
-        *known = devices.to_vec();
-        HERE.write().devices = devices.to_vec();
-        let set = self.hooks.bind(py).call_method1("set_devices", (devices.to_vec(),));
-        if let Err(error) = set {
+        let had = Given::from_words(&known);
+        *known = words.to_vec();
+        let Given { devices, threads, group, captures } = Given::from_words(words);
+        {
+            let mut here = HERE.write();
+            here.devices.clone_from(&devices);
+            here.group = group.map(|group| (group, captures));
+        }
+        self.session.call_anew();
+        let hooks = self.hooks.bind(py);
+        let set_devices = || hooks.call_method1("set_devices", (devices.clone(),)).map(drop);
+        let set_threads = || hooks.call_method1("set_threads", (threads,)).map(drop);
+        let devices_set = if had.devices == devices { Ok(()) } else { set_devices() };
+        let threads_set = if had.threads == threads { Ok(()) } else { set_threads() };
+        for error in [devices_set, threads_set].into_iter().filter_map(Result::err) {
             error.print(py);
         }
     }
@@ -123,61 +162,53 @@ impl Worker {
         call: Call,
         name: &Arc<str>,
         retry: &Py<PyAny>,
-        result: Result<Bound<'_, PyAny>, Unreadable>,
+        result: Result<Made<'_>, Unreturned>,
     ) {
         let is_actor = self.actor.get().is_some();
-        let (giver, count) = (call.giver, call.num_returns);
-        let encoded = result.and_then(|result| Ok(self.encode(result, giver, count, name)?));
+        let (giver, count) = (call.giver, call.returns.in_answer());
+        let encoded = result.and_then(|made| match made {
+            Made::Values(values) => Ok(values),
+            Made::Value(_) if call.is_stream() => Ok(vec![yields::completion(py, self, &call)?]),
+            Made::Value(value) => self.encode(value, giver, count, name),
+        });
         // What it returns may print as it is pickled.
         end_printed(py, !is_actor);
-        let Unreadable { error, is_lost } = match encoded {
+        let Unreturned { error, is_lost, made } = match encoded {
             Ok(values) => return call.succeed(name, &values),
             Err(raised) => raised,
         };
-        if is_actor && let Some(reason) = self.exit_reason(py, &error) {
-            return call.end_process(reason.into());
+        // As in Ray: the process ends, and a task with it, as one whose worker has died.
+        if let Some((reason, is_failing)) = self.exit_reason(py, &error) {
+            values::discard(&self.session, made);
+            return call.end_process(reason, is_failing);
         }
-        if cancel::stopped(py, &error) && call.is_cancelled() {
+        if cancel::stopped(py, &call, &error) {
+            values::discard(&self.session, made);
             return call.end_cancelled(name);
         }
+        let has_all = !made.is_empty() && made.len() == count as usize;
+        if has_all {
+            self.tell_unheard(py, &error, name, count);
+        }
         let outcome = match () {
+            // Nobody hears of it: there is nothing that another attempt could give.
+            () if has_all => Outcome::Raised,
             // Its owner has the argument made again, or says why not.
             () if is_lost => Outcome::Unread,
             () if is_retryable(py, retry, &error) => Outcome::Retryable,
             () => Outcome::Raised,
         };
-        let raised = self.describe(py, &error, name);
-        call.fail(name, Raised { outcome, ..raised });
+        let raised = Raised { outcome, ..self.describe(py, &error, name) };
+        match call.has_yielded() && outcome == Outcome::Raised {
+            true => yields::fail(py, self, call, name, raised),
+            false => call.fail_after(name, raised, &made),
+        }
     }
 
-    /// Serialises the `count` values that a call returned: whoever submitted it owns them.
-    fn encode(
-        &self,
-        result: Bound<'_, PyAny>,
-        owner: oxiray_ids::ProcessId,
-        count: u32,
-        name: &str,
-    ) -> PyResult<Vec<(Content, Vec<ObjectKey>)>> {
-        let hooks = self.hooks.bind(result.py());
-        if count == 1 {
-            let encoded = values::encode(&self.session, &result, owner);
-            if encoded.is_err() {
-                hooks.call_method1("refuse_coroutine", (&result, name))?;
-            }
-            return Ok(vec![encoded?]);
-        }
-        let parts = hooks.call_method1("unpack_returns", (result, count, name))?;
-        let mut values = Vec::with_capacity(count as usize);
-        for part in parts.try_iter()? {
-            match part.and_then(|part| values::encode(&self.session, &part, owner)) {
-                Ok(value) => values.push(value),
-                Err(error) => {
-                    values::discard(&self.session, values);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(values)
+    /// Says where the worker prints what no reference of the call is left for.
+    fn tell_unheard(&self, py: Python<'_>, error: &PyErr, name: &str, count: u32) {
+        let told = self.hooks.bind(py).call_method1("tell_unheard", (error.value(py), name, count));
+        told.map_or_else(|error| error.print(py), drop);
     }
 
     /// An exception as others need it.
@@ -203,21 +234,27 @@ impl Worker {
         described
     }
 
-    /// Why the actor ends, if that is what the exception means.
-    pub(crate) fn exit_reason(&self, py: Python<'_>, error: &PyErr) -> Option<&'static str> {
+    /// Why the process ends, if that is what the exception means, and whether that is an error: as
+    /// in Ray, only `sys.exit(0)` says that all is well.
+    pub(crate) fn exit_reason(&self, py: Python<'_>, error: &PyErr) -> Option<(String, bool)> {
         let exit = self.errors.bind(py).getattr("ActorExit");
         if exit.is_ok_and(|exit| error.is_instance(py, &exit)) {
-            return Some("exit_actor() was called");
+            return Some((EXIT_ACTOR.into(), false));
         }
-        error.is_instance_of::<PySystemExit>(py).then_some("sys.exit() was called")
+        if !error.is_instance_of::<PySystemExit>(py) {
+            return None;
+        }
+        let code = error.value(py).getattr("code").ok();
+        let is_well = code.as_ref().is_some_and(|code| code.eq(0).unwrap_or(false));
+        let code = code.and_then(|code| code.repr().ok()).map(|code| code.to_string());
+        let code: String = code.unwrap_or_default().chars().take(LONGEST_CODE).collect();
+        let meant = if is_well { " (INTENDED_USER_EXIT)" } else { "" };
+        Some((format!("sys.exit() was called, with the exit code {code}{meant}"), !is_well))
     }
 }
 
 /// Whether `retry`, which is a truth or exception types, says to try again after `error`.
 fn is_retryable(py: Python<'_>, retry: &Py<PyAny>, error: &PyErr) -> bool {
-    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        return false;
-    }
     let retry = retry.bind(py);
     retry.extract::<bool>().unwrap_or_else(|_| error.is_instance(py, retry))
 }

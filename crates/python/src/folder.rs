@@ -2,6 +2,7 @@
 //! nodes that `oxiray start` has started.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use oxiray_session::{Folder, Session, Started};
@@ -36,6 +37,10 @@ pub(crate) fn make_session(py: Python<'_>, path: PathBuf, is_elsewhere: bool) ->
         };
         folder.sweep();
         folder.make_session(&path.file_name().unwrap_or_default().to_string_lossy())
+    });
+    let made = made.map_err(|error| match error.raw_os_error() {
+        Some(_) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        None => error,
     })?;
     *MADE.lock() = Some(made);
     Ok(())
@@ -82,7 +87,10 @@ pub(crate) fn started_nodes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> 
         };
         let mut started = folder.started();
         started.retain(|started| started.node().is_some());
-        Ok(started)
+        Ok(match started.is_empty() {
+            true => folder.beginning_again(),
+            false => started,
+        })
     })?;
     started.iter().map(|started| fields(py, started)).collect()
 }
@@ -94,6 +102,7 @@ fn fields<'py>(py: Python<'py>, started: &Started) -> PyResult<Bound<'py, PyDict
     fields.set_item("node_id", &started.node_id)?;
     fields.set_item("session_dir", started.session_dir.as_os_str())?;
     fields.set_item("is_head", started.is_head)?;
+    fields.set_item("heads", started.heads())?;
     Ok(fields)
 }
 

@@ -3,11 +3,11 @@
 //! PyO3 alone would raise a `PanicException`, which `except Exception` lets pass, and leave a
 //! session behind that may do anything. See [`oxiray_worker::breakdown`] for what follows.
 
-use oxiray_wire::frame::FailureCode;
 use oxiray_worker::breakdown;
 use pyo3::prelude::*;
 
-use crate::session::{self, engine_error};
+use crate::errors::system_error;
+use crate::session;
 
 /// Does what Python asks of the engine.
 pub(crate) fn guarded<R>(py: Python<'_>, body: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
@@ -15,12 +15,12 @@ pub(crate) fn guarded<R>(py: Python<'_>, body: impl FnOnce() -> PyResult<R>) -> 
         && let Some(session) = session::existing()
         && let Some(text) = session.runtime.broken()
     {
-        return Err(engine_error(py, FailureCode::System as u8, text, &[]));
+        return Err(system_error(py, text));
     }
     breakdown::caught(body).unwrap_or_else(|said| {
         let session = session::existing();
         let text = session.as_ref().map_or(&*said, |session| session.runtime.break_down(&said));
-        Err(engine_error(py, FailureCode::System as u8, text, &[]))
+        Err(system_error(py, text))
     })
 }
 

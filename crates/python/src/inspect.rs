@@ -9,10 +9,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::errors::{session_ended, unhandled_text};
 use crate::guard::guarded;
-use crate::printed::unhandled_text;
 use crate::running::{self, HERE};
-use crate::session::{self, engine_error};
+use crate::session;
 use crate::values::raises_signal;
 
 /// Kind, name, process id, machine, whether to standard error, lines.
@@ -60,7 +60,7 @@ pub(crate) fn cluster_view(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let view = match (view, raised) {
             (_, Some(error)) => return Err(error),
             (Some(view), None) => view,
-            (None, None) => return Err(engine_error(py, 9, "the session has ended", &[])),
+            (None, None) => return Err(session_ended(py)),
         };
         let dict = PyDict::new(py);
         dict.set_item("total", resources(py, &view.total)?)?;
@@ -97,6 +97,7 @@ fn node<'py>(py: Python<'py>, info: &NodeInfo) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("labels", info.labels.clone())?;
     dict.set_item("is_head", info.is_head)?;
     dict.set_item("left", &info.left)?;
+    dict.set_item("draining", &info.draining)?;
     dict.set_item("store_size", info.store_size)?;
     dict.set_item("store_used", info.store_used)?;
     dict.set_item("waiting", info.waiting)?;
@@ -150,7 +151,7 @@ pub(crate) fn key_value<'py>(
             py.detach(|| session.runtime.key_value(question, || raises_signal(&mut raised)));
         match (answer, raised) {
             (_, Some(error)) => Err(error),
-            (None, None) => Err(engine_error(py, 9, "the session has ended", &[])),
+            (None, None) => Err(session_ended(py)),
             (Some(answer), None) => Ok((
                 answer.value.map(|value| PyBytes::new(py, &value)),
                 answer.count,
@@ -187,7 +188,22 @@ pub(crate) fn context(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("is_driver", identity.is_driver)?;
     dict.set_item("device_ids", here.devices)?;
     dict.set_item("restarts", here.restarts)?;
+    dict.set_item("creator", here.creator)?;
+    dict.set_item("settings", &job.settings)?;
+    dict.set_item("group", here.group.map(|(group, _)| PyBytes::new(py, &group.0)))?;
+    dict.set_item("captures", here.group.is_some_and(|(_, captures)| captures))?;
     Ok(dict)
+}
+
+/// Tasks that one look takes in.
+const MOST_UNDER_WAY: usize = 100;
+
+/// Ids of tasks of this process that are under way, or next to be.
+#[pyfunction]
+pub(crate) fn tasks_under_way() -> Vec<String> {
+    let session = session::existing();
+    let ids = session.map(|session| session.runtime.lock().owner.under_way(MOST_UNDER_WAY));
+    ids.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
 /// How many objects and tasks this process keeps track of.

@@ -1,21 +1,26 @@
 //! Python, as the engine speaks it: see [`oxiray_worker::Language`].
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use oxiray_ids::{ActorId, TaskId};
+use oxiray_ids::{ActorId, GroupId, TaskId};
 use oxiray_wire::control::StartActor;
-use oxiray_wire::frame::Task;
+use oxiray_wire::given::Given;
 use oxiray_worker::breakdown;
 use oxiray_worker::{Call, Failure, Language, Loaded, Raised, Serving};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::arguments::{self, Unreadable};
+use crate::arguments;
 use crate::cancel::Stoppable;
+use crate::errors::unhandled_text;
 use crate::execute::{Actor, Worker};
 use crate::loops::{LaneOfCalls, Reply};
-use crate::printed::{end_output, end_printed, unhandled_text};
+use crate::printed::{end_output, end_printed};
+use crate::returns::{Made, Unreturned};
 use crate::running::{self, HERE, RunningCall};
+use crate::yields;
 
 /// Name of the method that ends an actor.
 const TERMINATE: &str = "__ray_terminate__";
@@ -43,33 +48,53 @@ pub(crate) enum Callable {
 }
 
 impl<'py> Here<'py> {
-    /// Calls a function with the arguments of a call.
-    fn invoke(
+    /// Calls a function with the arguments of a call. `then`: what else the call is to run.
+    fn invoke<T>(
         &self,
         call: &Call,
-        task: &Task<'_>,
         function: &Py<PyAny>,
-    ) -> Result<Bound<'py, PyAny>, Unreadable> {
+        then: impl FnOnce(Bound<'py, PyAny>) -> Result<T, Unreturned>,
+    ) -> Result<T, Unreturned> {
         let py = self.py;
-        let (args, kwargs) = arguments::read(py, &self.worker.session, task)?;
+        let (args, kwargs) = arguments::read(py, &self.worker.session, call)?;
         // Reading the clock is dear beside a small task: arguments that came along take no time.
-        if !task.values.is_empty() {
+        if call.has_values() {
             call.note_call();
         }
         let called = {
             let _stoppable = Stoppable::begin(call)?;
             // What a library of the user's throws, ours does not: it is an error of the task.
-            breakdown::caught(|| function.bind(py).call(args, kwargs.as_ref()))
+            breakdown::caught(|| then(function.bind(py).call(args, kwargs.as_ref())?))
         };
         let result = called.unwrap_or_else(|said| {
-            Err(PyRuntimeError::new_err(format!("a native library of the task panicked: {said}")))
+            let said = format!("a native library of the task panicked: {said}");
+            Err(PyRuntimeError::new_err(said).into())
         });
         call.note_return();
         if !self.worker.session.is_ours() {
             // A child that the task forked has come back: the task's answer is its parent's.
             oxiray_sys::process::exit_now(0);
         }
-        Ok(result?)
+        result
+    }
+
+    /// Runs what a function has made, if that is a generator.
+    fn run(
+        &self,
+        call: &Call,
+        name: &str,
+        made: Bound<'py, PyAny>,
+    ) -> Result<Made<'py>, Unreturned> {
+        let count = call.returns.in_answer();
+        match () {
+            () if call.is_stream() => {
+                Ok(Made::Value(yields::iterate(self.py, &self.worker, call, made)?))
+            }
+            () if self.worker.is_generator(&made, count) => {
+                self.worker.encode(made, call.giver, count, name).map(Made::Values)
+            }
+            () => Ok(Made::Value(made)),
+        }
     }
 
     /// Begins a call on the event loop of this thread.
@@ -82,23 +107,32 @@ impl<'py> Here<'py> {
         call: Call,
     ) {
         let (py, name) = (self.py, running.name.clone());
-        let read = {
-            let task = call.task();
-            let read = arguments::read(py, &self.worker.session, &task);
-            if read.is_ok() && !task.values.is_empty() {
-                call.note_call();
-            }
-            read
-        };
+        let read = arguments::read(py, &self.worker.session, &call);
+        if read.is_ok() && call.has_values() {
+            call.note_call();
+        }
         let (args, kwargs) = match read {
             Ok(arguments) => arguments,
             Err(error) => return self.worker.finish(py, call, &name, retry, Err(error)),
         };
+        let begin =
+            if call.is_stream() { intern!(py, "begin_stream") } else { intern!(py, "begin") };
         let reply = Reply::new(self.worker.clone(), name, retry.clone_ref(py), call);
-        let begun = event_loop.call_method1(py, "begin", (reply, running, function, args, kwargs));
+        let begun = event_loop.call_method1(py, begin, (reply, running, function, args, kwargs));
         if let Err(error) = begun {
             // The reply that was dropped says to the caller that nothing came of it.
             error.print(py);
+        }
+    }
+}
+
+impl Here<'_> {
+    /// A function's name with its module's, as the runtime context tells it.
+    fn with_module(&self, function: &Py<PyAny>, name: &Arc<str>) -> Arc<str> {
+        let module = function.bind(self.py).getattr("__module__");
+        match module.and_then(|module| module.extract::<String>()) {
+            Ok(module) => format!("{module}.{name}").into(),
+            Err(_) => name.clone(),
         }
     }
 }
@@ -111,12 +145,15 @@ impl Language for Here<'_> {
     }
 
     fn load(&mut self, payload: &[u8], name: &str) -> Result<Loaded<Callable>, Raised> {
-        let loaded = self.worker.hooks.bind(self.py).call_method1("load_function", (payload,));
+        let actor = self.worker.actor.get().map(|actor| &actor.instance);
+        let hooks = self.worker.hooks.bind(self.py);
+        let loaded = hooks.call_method1("load_function", (payload, actor));
         let (function, name, max_calls, retry): (Py<PyAny>, String, u64, Py<PyAny>) = loaded
             .and_then(|loaded| loaded.extract())
             .map_err(|error| self.worker.describe(self.py, &error, name))?;
         let name: Arc<str> = name.into();
-        let function = Callable::Python { function, name: name.clone(), retry };
+        let own = self.with_module(&function, &name);
+        let function = Callable::Python { function, name: own, retry };
         Ok(Loaded { function, name, max_calls })
     }
 
@@ -137,26 +174,26 @@ impl Language for Here<'_> {
         let ((function, retry), class_name) =
             found.map_err(|error| self.worker.describe(self.py, &error, name))?;
         let name: Arc<str> = format!("{class_name}.{name}").into();
-        let function = Callable::Python { function, name: name.clone(), retry };
+        let own = self.with_module(&function, &name);
+        let function = Callable::Python { function, name: own, retry };
         Ok(Loaded { function, name, max_calls: 0 })
     }
 
     fn call(&mut self, callable: &Callable, name: &Arc<str>, call: Call) {
         let Callable::Python { function, name: own, retry } = callable else {
-            return call.end_process("it was asked to end by __ray_terminate__".into());
+            return call.end_process("it was asked to end by __ray_terminate__".into(), false);
         };
         let (py, worker) = (self.py, self.worker.clone());
         let running = RunningCall { task: call.id, function: own.clone(), name: name.clone() };
         if let Some(event_loop) = &self.event_loop {
             return self.begin(event_loop, function, retry, running, call);
         }
-        let result = running::enter(py, running).map_err(Unreadable::from).and_then(|()| {
-            let task = call.task();
-            // An actor keeps the devices that it was created with.
+        let result = running::enter(py, running).map_err(Unreturned::from).and_then(|()| {
+            // An actor keeps what it was created with.
             if worker.actor.get().is_none() {
-                worker.set_devices(py, &task.devices);
+                worker.set_given(py, &call.devices);
             }
-            self.invoke(&call, &task, function)
+            self.invoke(&call, function, |made| self.run(&call, name, made))
         });
         worker.finish(py, call, name, retry, result);
     }
@@ -164,6 +201,14 @@ impl Language for Here<'_> {
     fn cancel(&mut self, task: TaskId) {
         if let Some(event_loop) = &self.event_loop
             && let Err(error) = event_loop.bind(self.py).call_method1("cancel", (&task.0[..],))
+        {
+            error.print(self.py);
+        }
+    }
+
+    fn read_on(&mut self, task: TaskId) {
+        if let Some(event_loop) = &self.event_loop
+            && let Err(error) = event_loop.bind(self.py).call_method1("read_on", (&task.0[..],))
         {
             error.print(self.py);
         }
@@ -177,9 +222,11 @@ impl Language for Here<'_> {
         call: Call,
     ) -> Result<Serving, (String, Option<Vec<u8>>)> {
         let (py, worker) = (self.py, self.worker.clone());
-        let devices: Vec<u32> =
-            start.devices.iter().flat_map(|devices| devices.ids.iter().copied()).collect();
-        worker.set_devices(py, &devices);
+        let devices = start.devices.iter().flat_map(|devices| devices.ids.iter().copied());
+        let group = GroupId::from_slice(&start.group);
+        let threads = start.threads.max(1);
+        let given = Given { devices: devices.collect(), threads, group, captures: start.capture };
+        worker.set_given(py, &given.into_words());
         let class_name: Arc<str> = start.class_name.as_str().into();
         let name: Arc<str> = format!("{class_name}.__init__").into();
         {
@@ -189,6 +236,7 @@ impl Language for Here<'_> {
             here.actor = Some(actor);
             here.printer = Some(class_name.clone());
             here.restarts = start.restarts;
+            here.creator = start.creator;
         }
         let hooks = worker.hooks.bind(py);
         let built = hooks
@@ -200,10 +248,10 @@ impl Language for Here<'_> {
                 }
                 Ok((class, limits))
             })
-            .map_err(Unreadable::from)
+            .map_err(Unreturned::from)
             .and_then(|(class, limits)| {
                 call.note_call();
-                Ok((self.invoke(&call, &call.task(), &class)?, limits))
+                Ok((self.invoke(&call, &class, Ok)?, limits))
             });
         if let Ok((instance, _)) = &built {
             // Once: it may change with every call, and a name should not.
@@ -227,9 +275,9 @@ impl Language for Here<'_> {
                     None => Ok(Serving::Threads(limits)),
                 }
             }
-            Err(Unreadable { error, .. }) => {
-                if let Some(reason) = worker.exit_reason(py, &error) {
-                    call.fail_quietly(&name, "SystemExit", reason);
+            Err(Unreturned { error, .. }) => {
+                if let Some((reason, _)) = worker.exit_reason(py, &error) {
+                    call.fail_quietly(&name, "SystemExit", &reason);
                     return Err((format!("{reason} in its constructor"), None));
                 }
                 let Raised { data, exception, text, .. } =
@@ -259,14 +307,22 @@ impl Language for Here<'_> {
         })
     }
 
-    fn join_job(&mut self, places: Vec<String>) {
-        if let Err(error) = self.worker.hooks.bind(self.py).call_method1("join_job", (places,)) {
+    fn join_job(&mut self, places: Vec<String>, settings: &str) {
+        let hooks = self.worker.hooks.bind(self.py);
+        if let Err(error) = hooks.call_method1("join_job", (places, settings)) {
             error.print(self.py);
         }
     }
 
     fn preload(&mut self, module: &str) {
         let _ = self.py.import(module);
+    }
+
+    fn rest(&mut self) {
+        let count = self.worker.modules.bind(self.py).len();
+        if count != self.worker.modules_seen.swap(count, Ordering::Relaxed) {
+            let _ = self.worker.hooks.bind(self.py).call_method0("tell_imports");
+        }
     }
 
     fn warn(&mut self, text: &str) {
@@ -284,6 +340,11 @@ impl Language for Here<'_> {
     }
 
     fn end(&mut self) {
+        if let Some(Actor { instance, .. }) = self.worker.actor.get() {
+            let hooks = self.worker.hooks.bind(self.py);
+            let ended = hooks.call_method1("end_actor", (instance,));
+            ended.map_or_else(|error| error.print(self.py), drop);
+        }
         end_output(self.py, true);
     }
 }

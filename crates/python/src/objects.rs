@@ -2,29 +2,36 @@
 
 use std::sync::Arc;
 
-use oxiray_wire::frame::FailureCode;
 use oxiray_worker::{Content, Waited};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::access::{deadline, keys_of, wait_for};
 use crate::actors::ActorRef;
 use crate::call_site;
+use crate::errors::session_ended;
 use crate::guard::guarded;
 use crate::refs::ObjectRef;
-use crate::session::{self, Session, engine_error};
+use crate::session::{self, Session};
 use crate::values;
 
 /// Puts a value into the store, for this process or the actor `_owner` to own.
 #[pyfunction]
-#[pyo3(signature = (value, *, _owner = None))]
+#[pyo3(signature = (value, *, _owner = None, _tensor_transport = None))]
 pub(crate) fn put<'py>(
     py: Python<'py>,
     value: &Bound<'py, PyAny>,
     _owner: Option<&Bound<'py, PyAny>>,
+    _tensor_transport: Option<&str>,
 ) -> PyResult<ObjectRef> {
     guarded(py, || {
+        if let Some(transport) = _tensor_transport.filter(|name| *name != "object_store") {
+            return Err(PyValueError::new_err(format!(
+                "_tensor_transport={transport:?} is not supported: leave it out, and the value goes \
+                 through the object store"
+            )));
+        }
         if value.is_instance_of::<ObjectRef>() {
             return Err(PyTypeError::new_err(
                 "put() takes a value, not an ObjectRef: it is in the store already",
@@ -39,7 +46,7 @@ pub(crate) fn put<'py>(
         let id = session.runtime.next_put_id();
         let key = session.runtime.lock().owner.put(id, content, contained);
         call_site::note(py, &session, "put", [key]);
-        Ok(ObjectRef { session, key, id })
+        Ok(ObjectRef::of(session, key, id))
     })
 }
 
@@ -66,7 +73,7 @@ fn put_for<'py>(
             Ok(reference)
         }
         (_, Some(error)) => Err(error),
-        (_, None) => Err(engine_error(py, FailureCode::System as u8, "the session has ended", &[])),
+        (_, None) => Err(session_ended(py)),
     }
 }
 
@@ -76,7 +83,7 @@ pub(crate) fn free(py: Python<'_>, refs: &Bound<'_, PyList>) -> PyResult<()> {
     guarded(py, || {
         let keys = keys_of(py, refs, "free")?;
         if let Ok(first) = refs.get_item(0) {
-            first.cast::<ObjectRef>()?.get().session.runtime.free_values(&keys);
+            first.cast::<ObjectRef>()?.get().held(py)?.0.runtime.free_values(&keys);
         }
         Ok(())
     })
@@ -96,7 +103,7 @@ pub(crate) fn locations(
         let list = refs.get_slice(0, refs.len());
         let keys = keys_of(py, &list, "get_object_locations")?;
         let Ok(first) = list.get_item(0) else { return Ok(Vec::new()) };
-        let session = &first.cast::<ObjectRef>()?.get().session.clone();
+        let session = &first.cast::<ObjectRef>()?.get().held(py)?.0.clone();
         let complete = |state: &mut oxiray_worker::State| {
             keys.iter().for_each(|key| state.owner.want(*key, &mut state.io));
             keys.iter().all(|key| state.owner.content(*key).is_some())

@@ -1,9 +1,7 @@
-//! What a task printed goes out before its answer does: with that its driver may leave. And the
-//! words for errors that nobody has looked at.
+//! What a task printed goes out before its answer does: with that its driver may leave.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oxiray_worker::Failure;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -33,11 +31,4 @@ pub(crate) fn end_output(py: Python<'_>, ends_line: bool) {
     let _ = END_OUTPUT
         .import(py, "oxiray._child", "end_output")
         .and_then(|end| end.call1((ends_line,)));
-}
-
-/// What is said of an error that went with its last reference; `None`: nothing is to be said.
-pub(crate) fn unhandled_text(py: Python<'_>, failure: &Failure) -> Option<String> {
-    let errors = py.import("oxiray._errors").ok()?;
-    let about = (failure.code as u8, failure.message.as_str(), failure.data.as_slice());
-    errors.call_method1("unhandled", about).ok()?.extract().ok()?
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oxiray_ids::{ActorId, TaskId};
+use oxiray_ids::{ActorId, GroupId, TaskId};
 use parking_lot::RwLock;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -32,12 +32,23 @@ pub(crate) struct Here {
     pub(crate) printer: Option<Arc<str>>,
     pub(crate) actor: Option<ActorId>,
     pub(crate) devices: Vec<u32>,
+    /// The placement group that it works in, and whether what it submits is to be in that, too.
+    pub(crate) group: Option<(GroupId, bool)>,
     /// How often the actor was started again.
     pub(crate) restarts: u64,
+    /// Process number of the actor's creator.
+    pub(crate) creator: u64,
 }
 
-pub(crate) static HERE: RwLock<Here> =
-    RwLock::new(Here { call: None, printer: None, actor: None, devices: Vec::new(), restarts: 0 });
+pub(crate) static HERE: RwLock<Here> = RwLock::new(Here {
+    call: None,
+    printer: None,
+    actor: None,
+    devices: Vec::new(),
+    group: None,
+    restarts: 0,
+    creator: 0,
+});
 
 /// Several calls run here.
 static IS_CONCURRENT: AtomicBool = AtomicBool::new(false);
@@ -51,6 +62,11 @@ pub(crate) fn run_several() {
 fn variable(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static CALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     CALL.import(py, "oxiray._running", "call")
+}
+
+/// The placement group that what is submitted here is to be in, if nothing else is said of it.
+pub(crate) fn capturing() -> Option<GroupId> {
+    HERE.read().group.and_then(|(group, captures)| captures.then_some(group))
 }
 
 /// Notes that the calling thread runs `call` now.

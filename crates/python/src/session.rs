@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use oxiray_sys::process::inherited_fd;
 use oxiray_wire::control::{
-    Amount, DashboardConfig, JobConfig, LabelSelector, LabelTest, NodeConfig, Shape, Strategy, UNIT,
+    Amount, DashboardConfig, JobConfig, LabelSelector, LabelSelectors, LabelTest, NodeConfig,
+    Shape, Strategy, UNIT,
 };
 use oxiray_worker::breakdown;
 use oxiray_worker::{
@@ -19,16 +20,24 @@ use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::system_error;
 use crate::guard::guarded;
+use crate::pending::PendingLimit;
+use crate::values::raises_signal;
 
 /// A session, kept alive by every reference that belongs to it.
 pub(crate) struct Session {
     pub(crate) runtime: Arc<Runtime>,
     /// The process that it belongs to: a forked child only inherits it.
     pid: u32,
-    /// No other session of this process has had or will have it.
-    pub(crate) number: u64,
+    /// By what calls are made: no other session has had or will have it, and it changes when what
+    /// is submitted is to be in another placement group.
+    calling: AtomicU64,
+    /// The runtime environment of what this process submits, unless that has its own; as JSON,
+    /// empty: the nodes'.
+    environment: Mutex<String>,
     driver: Mutex<Option<DriverSession>>,
+    pub(crate) pending: PendingLimit,
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -40,7 +49,33 @@ impl Session {
     fn new(runtime: Arc<Runtime>, driver: Option<DriverSession>) -> Arc<Self> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let pid = PID.load(Ordering::Relaxed);
-        Arc::new(Self { runtime, pid, number, driver: Mutex::new(driver) })
+        let (calling, environment) = (number.into(), Mutex::default());
+        let (driver, pending) = (Mutex::new(driver), PendingLimit::default());
+        Arc::new(Self { runtime, pid, calling, environment, driver, pending })
+    }
+
+    /// Whoever knows this number knows all that a call needs, until it changes.
+    pub(crate) fn calling(&self) -> u64 {
+        self.calling.load(Ordering::Relaxed)
+    }
+
+    /// What calls need has changed.
+    pub(crate) fn call_anew(&self) {
+        self.calling.store(NUMBERS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The runtime environment of a task or actor; `own` makes it of this process's, if it has
+    /// one of its own.
+    pub(crate) fn environment_of(
+        &self,
+        py: Python<'_>,
+        own: Option<&Py<PyAny>>,
+    ) -> PyResult<String> {
+        let inherited = self.environment.lock().clone();
+        match own {
+            Some(own) => own.call1(py, (inherited,))?.extract(py),
+            None => Ok(inherited),
+        }
     }
 
     /// Whether this process may speak in it. A forked child must not: the rings
@@ -110,18 +145,7 @@ pub(crate) fn not_current(py: Python<'_>, session: &Session, what: &str) -> PyEr
              use it: get the value there before the fork, or let a task do what the child does."
         ),
     };
-    engine_error(py, 9, &message, &[])
-}
-
-/// An exception that `oxiray._errors` makes from the engine's code.
-pub(crate) fn engine_error(py: Python<'_>, code: u8, message: &str, data: &[u8]) -> PyErr {
-    let made = py
-        .import("oxiray._errors")
-        .and_then(|errors| errors.call_method1("engine_error", (code, message, data)));
-    match made {
-        Ok(error) => PyErr::from_value(error),
-        Err(error) => error,
-    }
+    system_error(py, &message)
 }
 
 /// Bounds of what goes into a control message.
@@ -161,13 +185,32 @@ pub(crate) fn amounts(resources: BTreeMap<String, f64>) -> PyResult<Vec<Amount>>
     Ok(amounts)
 }
 
+/// A label's key, the test, its values.
+pub(crate) type Selector = (String, String, Vec<String>);
+
+/// Conditions on nodes' labels, as `oxiray._strategy` encodes them.
+pub(crate) fn label_selectors(listed: Vec<Selector>) -> PyResult<Vec<LabelSelector>> {
+    let selector = |(key, test, values): Selector| {
+        let test = match test.as_str() {
+            "in" => LabelTest::In,
+            "not_in" => LabelTest::NotIn,
+            "exists" => LabelTest::Exists,
+            "does_not_exist" => LabelTest::DoesNotExist,
+            other => return Err(PyValueError::new_err(format!("no test of labels: {other}"))),
+        };
+        Ok(LabelSelector { key, test: test as i32, values })
+    };
+    listed.into_iter().map(selector).collect()
+}
+
 /// What a task or actor needs; `strategy` as `oxiray._strategy` encodes it.
 pub(crate) fn shape(
     resources: BTreeMap<String, f64>,
     strategy: Option<&Bound<'_, PyDict>>,
     priority: i32,
 ) -> PyResult<Shape> {
-    let mut shape = Shape { resources: amounts(resources)?, priority, ..Shape::default() };
+    let resources = amounts(resources)?;
+    let mut shape = Shape { resources, priority, ..Shape::default() };
     let Some(dict) = strategy else {
         return Ok(shape);
     };
@@ -175,19 +218,7 @@ pub(crate) fn shape(
         dict.get_item(name)?.map_or(Ok(false), |value| value.extract())
     };
     let selectors = |name: &str| -> PyResult<Vec<LabelSelector>> {
-        let Some(listed) = dict.get_item(name)? else { return Ok(Vec::new()) };
-        let listed: Vec<(String, String, Vec<String>)> = listed.extract()?;
-        let selector = |(key, test, values): (String, String, Vec<String>)| {
-            let test = match test.as_str() {
-                "in" => LabelTest::In,
-                "not_in" => LabelTest::NotIn,
-                "exists" => LabelTest::Exists,
-                "does_not_exist" => LabelTest::DoesNotExist,
-                other => return Err(PyValueError::new_err(format!("no test of labels: {other}"))),
-            };
-            Ok(LabelSelector { key, test: test as i32, values })
-        };
-        listed.into_iter().map(selector).collect()
+        dict.get_item(name)?.map_or(Ok(Vec::new()), |listed| label_selectors(listed.extract()?))
     };
     let strategy = Strategy {
         spread: flag("spread")?,
@@ -200,6 +231,23 @@ pub(crate) fn shape(
         fail_on_unavailable: flag("fail_on_unavailable")?,
         labels: selectors("labels")?,
         soft_labels: selectors("soft_labels")?,
+        group: match dict.get_item("group")? {
+            Some(group) if !group.is_none() => group.extract()?,
+            _ => Vec::new(),
+        },
+        bundle: match dict.get_item("bundle")? {
+            Some(bundle) => bundle.extract()?,
+            None => None,
+        },
+        capture: flag("capture")?,
+        fallbacks: match dict.get_item("fallbacks")? {
+            Some(listed) => {
+                let listed = listed.extract::<Vec<Vec<Selector>>>()?.into_iter();
+                let read = |one| Ok(LabelSelectors { all: label_selectors(one)? });
+                listed.map(read).collect::<PyResult<_>>()?
+            }
+            None => Vec::new(),
+        },
     };
     shape.strategy = (strategy != Strategy::default()).then_some(strategy);
     let bytes = shape.bytes();
@@ -215,7 +263,7 @@ pub(crate) fn shape(
 
 /// Starts a node service and makes its session the current one.
 #[pyfunction]
-#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling, entrypoint, dashboard))]
+#[pyo3(signature = (*, program, resources, object_store_memory, python, sys_path, preload, session_dir, log_to_driver, prestart_workers, memory_usage_threshold, namespace, spill_to, store_patience_ms, tell_spilling, entrypoint, settings, dashboard, enforce, labels))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
 pub(crate) fn start(
     py: Python<'_>,
@@ -234,11 +282,16 @@ pub(crate) fn start(
     store_patience_ms: u64,
     tell_spilling: bool,
     entrypoint: String,
+    settings: String,
     dashboard: Option<(String, Option<u32>, bool, String)>,
+    enforce: bool,
+    labels: BTreeMap<String, String>,
 ) -> PyResult<()> {
     guarded(py, || {
         let job = JobConfig {
             entrypoint,
+            submission: oxiray_settings::JOB_SUBMISSION_ID.text().unwrap_or_default(),
+            settings,
             sys_path: sys_path.clone(),
             namespace: namespace.clone(),
             log_to_driver,
@@ -260,6 +313,8 @@ pub(crate) fn start(
                 store_patience_ms,
                 tell_spilling,
                 cluster: None,
+                enforce,
+                labels,
                 dashboard: dashboard.map(|(host, port, is_required, python_version)| {
                     DashboardConfig { host, port, is_required, python_version }
                 }),
@@ -267,9 +322,14 @@ pub(crate) fn start(
         if existing().is_some() {
             return Err(PyRuntimeError::new_err("a session is running already"));
         }
-        let driver = py
-            .detach(|| start_driver(DriverConfig { program, node, job }))
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let mut raised = None;
+        let started = py.detach(|| {
+            let interrupted = || raises_signal(&mut raised);
+            start_driver(DriverConfig { program, node, job }, interrupted)
+        });
+        let driver = started.map_err(|error| {
+            raised.unwrap_or_else(|| PyRuntimeError::new_err(error.to_string()))
+        })?;
         begin(driver);
         Ok(())
     })
@@ -285,7 +345,8 @@ fn begin(driver: DriverSession) {
 
 /// Connects this driver to the node service of a cluster on this machine.
 #[pyfunction]
-#[pyo3(signature = (*, session_dir, sys_path, namespace, log_to_driver, entrypoint, python))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python caller")]
+#[pyo3(signature = (*, session_dir, sys_path, namespace, log_to_driver, entrypoint, python, settings))]
 pub(crate) fn connect(
     py: Python<'_>,
     session_dir: &str,
@@ -294,6 +355,7 @@ pub(crate) fn connect(
     log_to_driver: bool,
     entrypoint: String,
     python: String,
+    settings: String,
 ) -> PyResult<()> {
     guarded(py, || {
         if existing().is_some() {
@@ -304,13 +366,21 @@ pub(crate) fn connect(
             namespace,
             log_to_driver,
             entrypoint,
+            submission: oxiray_settings::JOB_SUBMISSION_ID.text().unwrap_or_default(),
             python,
+            settings,
             ..JobConfig::default()
         };
-        let driver =
-            py.detach(|| connect_driver(Path::new(session_dir), job)).map_err(|error| {
+        let mut raised = None;
+        let connected = py.detach(|| {
+            let interrupted = || raises_signal(&mut raised);
+            connect_driver(Path::new(session_dir), job, interrupted)
+        });
+        let driver = connected.map_err(|error| {
+            raised.unwrap_or_else(|| {
                 PyConnectionError::new_err(format!("{error} (the node service of {session_dir})"))
-            })?;
+            })
+        })?;
         begin(driver);
         Ok(())
     })
@@ -340,18 +410,42 @@ pub(crate) fn after_fork_in_child() -> bool {
     there_was_one
 }
 
+/// Sets the runtime environment of what this process submits, as JSON; empty: the nodes'.
+#[pyfunction]
+pub(crate) fn set_environment(py: Python<'_>, text: String) -> PyResult<()> {
+    guarded(py, || {
+        *current(py)?.environment.lock() = text;
+        Ok(())
+    })
+}
+
+/// The runtime environment of what this process submits.
+#[pyfunction]
+pub(crate) fn environment() -> String {
+    existing().map(|session| session.environment.lock().clone()).unwrap_or_default()
+}
+
 /// Whether there is a session.
 #[pyfunction]
 pub(crate) fn is_running() -> bool {
     existing().is_some()
 }
 
-/// Connects a forked worker to its node service.
+/// Connects a forked worker of an environment to its node service. `text` describes that: what it
+/// submits has the same unless said otherwise.
 #[pyfunction]
-pub(crate) fn connect_worker(session_dir: &str, stdout: i32, stderr: i32) -> PyResult<()> {
+pub(crate) fn connect_worker(
+    session_dir: &str,
+    stdout: i32,
+    stderr: i32,
+    environment: u32,
+    text: String,
+) -> PyResult<()> {
     let output: [OwnedFd; 2] = [inherited_fd(stdout)?, inherited_fd(stderr)?];
-    let runtime = start_worker(Path::new(session_dir), output)
+    let runtime = start_worker(Path::new(session_dir), output, environment)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    *CURRENT.write() = Some(Session::new(runtime, None));
+    let session = Session::new(runtime, None);
+    *session.environment.lock() = text;
+    *CURRENT.write() = Some(session);
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! What `oxiray.util.state` asks: the session as an observer sees it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use oxiray_ids::TaskId;
 use oxiray_observe::log_stream::LogPlace;
 use oxiray_observe::logs::{AT_ONCE, Wanted};
 use oxiray_observe::task_output::{Place, WantedTask};
@@ -116,6 +118,12 @@ impl Observer {
         })
     }
 
+    /// Of these tasks, by their ids, and what they wait for: what can never go on, in sentences.
+    fn stuck(&self, py: Python<'_>, tasks: Vec<String>) -> PyResult<BTreeMap<String, String>> {
+        let ids: Vec<TaskId> = tasks.iter().filter_map(|id| TaskId::from_hex(id)).collect();
+        self.ask(py, |session| session.stuck(&ids))
+    }
+
     /// What of the last answer on tasks is missing for good.
     fn gaps(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| self.0.lock().gaps().to_vec())
@@ -147,6 +155,11 @@ impl Observer {
     ) -> PyResult<Option<(String, String)>> {
         let wanted = Wanted { file, node_id, actor_id, pid, is_error, may_come };
         self.ask(py, |session| session.find_log(&wanted))
+    }
+
+    /// Writes a package of the cluster into a file; false: no node has it.
+    fn fetch_package(&self, py: Python<'_>, name: &str, path: &str) -> PyResult<bool> {
+        self.ask(py, |session| session.fetch_package(name, Path::new(path)))
     }
 
     /// Where the last lines of a log begin.

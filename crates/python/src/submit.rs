@@ -11,6 +11,7 @@ use std::sync::Arc;
 use oxiray_events::Label;
 use oxiray_ids::{FunctionId, TaskId};
 use oxiray_wire::control::Shape;
+use oxiray_wire::frame::Returns;
 use oxiray_worker::{Content, ObjectKey, SmallBytes, Target, TaskSpec};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
@@ -20,11 +21,19 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::call_site;
+use crate::generator::ObjectRefGenerator;
+use crate::groups;
 use crate::guard::guarded;
-use crate::refs::{self, ObjectRef};
+use crate::refs::ObjectRef;
 use crate::running;
 use crate::session::{self, Session};
 use crate::values::{self, PLACE, is_type};
+
+/// Room beyond their length that the arguments of a task may keep: queued tasks are many.
+const MOST_SLACK: usize = 512;
+
+/// From so many bytes on somebody is told who passes the same value by value again and again.
+const LARGE_ARGUMENT: u64 = 4 << 20;
 
 /// Serialised arguments and the references in them, each counted once until taken.
 pub(crate) struct Arguments {
@@ -65,29 +74,40 @@ impl Arguments {
         this.bytes.extend_from_slice(&(args.len() as u32).to_le_bytes());
         this.bytes.extend_from_slice(&(keywords as u32).to_le_bytes());
         for (index, value) in args.iter().enumerate() {
-            this.value(py, &value).map_err(|error| named(py, error, what, &index.to_string()))?;
+            let put = this.value(py, &value);
+            let put = put.map_err(|error| named(py, error, what, &index.to_string()))?;
+            if put >= LARGE_ARGUMENT {
+                tell_large(py, &value, what, put)?;
+            }
         }
         if let Some(kwargs) = kwargs {
             for (name, value) in kwargs.iter() {
                 let name: String = name.extract()?;
                 this.bytes.extend_from_slice(&(name.len() as u32).to_le_bytes());
                 this.bytes.extend_from_slice(name.as_bytes());
-                this.value(py, &value).map_err(|error| named(py, error, what, &name))?;
+                let put = this.value(py, &value);
+                let put = put.map_err(|error| named(py, error, what, &name))?;
+                if put >= LARGE_ARGUMENT {
+                    tell_large(py, &value, what, put)?;
+                }
             }
+        }
+        if this.bytes.capacity() - this.bytes.len() > MOST_SLACK {
+            this.bytes.shrink_to_fit();
         }
         Ok(this)
     }
 
-    fn value(&mut self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Adds an argument; the bytes of the object that it became, if it is a large one.
+    fn value(&mut self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         let at = self.bytes.len();
+        let mut put = 0;
         self.bytes.extend_from_slice(&[0; 4]);
         if is_type::<ObjectRef>(py, value) {
             let reference = value.cast::<ObjectRef>()?.get();
-            if !Arc::ptr_eq(&reference.session, &self.session) {
-                return Err(refs::not_current(py, reference));
-            }
-            self.session.runtime.lock().owner.add_ref(reference.key);
-            self.place(reference.key);
+            let key = reference.held_in(py, &self.session)?;
+            self.session.runtime.lock().owner.add_ref(key);
+            self.place(key);
         } else if let Some(&(_, index)) =
             self.large.iter().find(|(object, _)| *object == value.as_ptr())
         {
@@ -102,6 +122,9 @@ impl Arguments {
                 }
                 // Large: an object of its own, which the task reads from the store.
                 content => {
+                    if let Content::Stored { len, .. } = content {
+                        put = len;
+                    }
                     let key = self.session.runtime.put(content, contained);
                     self.large.push((value.as_ptr(), self.refs.len() as u32));
                     self.place(key);
@@ -110,7 +133,7 @@ impl Arguments {
         }
         let len = (self.bytes.len() - at - 4) as u32;
         self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
-        Ok(())
+        Ok(put)
     }
 
     fn place(&mut self, key: ObjectKey) {
@@ -124,29 +147,51 @@ impl Arguments {
     }
 }
 
+/// Lets Python see whether it is passed again and again.
+#[cold]
+fn tell_large(py: Python<'_>, value: &Bound<'_, PyAny>, what: &str, bytes: u64) -> PyResult<()> {
+    py.import("oxiray._large")?.call_method1("passed", (value, what, bytes)).map(drop)
+}
+
 /// Says which argument of which call could not be serialised.
 fn named(py: Python<'_>, error: PyErr, what: &str, argument: &str) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
-    let message =
-        format!("Could not serialize the argument {argument} of {what}: {}", error.value(py));
+    let why = error.value(py).to_string();
+    // Of the value as a whole, which is this argument.
+    let why = why.strip_prefix("Could not serialize the value: value: ").unwrap_or(&why);
+    let message = format!("Could not serialize the argument {argument} of {what}: {why}");
     let named = PyTypeError::new_err(message);
     named.set_cause(py, Some(error));
     named
+}
+
+/// What `num_returns=` means: a number, "streaming" or "dynamic".
+pub(crate) fn given_back(num_returns: &Bound<'_, PyAny>, ahead: u32) -> PyResult<Returns> {
+    match num_returns.extract::<&str>() {
+        Ok("streaming") => Ok(Returns::Stream { ahead }),
+        Ok("dynamic") => Ok(Returns::Gathered),
+        _ => num_returns.extract().map(Returns::Fixed),
+    }
 }
 
 /// What a call returns to its caller.
 pub(crate) fn returned<'py>(
     py: Python<'py>,
     session: &Arc<Session>,
-    task: oxiray_ids::TaskId,
+    task: TaskId,
+    returns: Returns,
     keys: SmallVec<[ObjectKey; 1]>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let reference = |(key, index): (ObjectKey, u32)| {
         Bound::new(py, ObjectRef::new(session, key, task.object(index))).map(Bound::into_any)
     };
     match keys.as_slice() {
+        [key] if matches!(returns, Returns::Stream { .. }) => {
+            let completed = ObjectRef::new(session, *key, task.object(1));
+            ObjectRefGenerator::new(py, completed).map(Bound::into_any)
+        }
         [] => Ok(py.None().into_bound(py)),
         [key] => reference((*key, 1)),
         _ => {
@@ -159,7 +204,8 @@ pub(crate) fn returned<'py>(
 /// A function as the current session knows it.
 #[derive(Clone, Copy)]
 struct Known {
-    session: u64,
+    /// Of [`Session::calling`].
+    calling: u64,
     function: FunctionId,
     stats: u32,
     shape: u32,
@@ -172,15 +218,34 @@ pub(crate) struct RemoteCall {
     /// Its function's, unless it was given another.
     name: Arc<str>,
     function: Arc<str>,
-    num_returns: u32,
+    returns: Returns,
     shape: Shape,
+    /// Makes the runtime environment of its own, if it has one; else it has its session's.
+    environment: Option<Py<PyAny>>,
+    /// It goes into the placement group of whoever calls it, if that wants so.
+    captured: bool,
     max_retries: i32,
     recorded: bool,
     /// Positional arguments it takes at least and at most, if that is known.
-    arity: Option<(usize, Option<usize>)>,
+    arity: Arity,
     /// Raises what a wrong call of the function itself would; asked in case of doubt.
     bind: Py<PyAny>,
     known: Mutex<Option<Known>>,
+}
+
+/// Positional arguments that a function takes at least and at most, if that is known.
+pub(crate) type Arity = Option<(usize, Option<usize>)>;
+
+/// Whether a function takes such a call for certain; else its parameters are to be looked at.
+#[inline]
+pub(crate) fn takes(
+    arity: Arity,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> bool {
+    let Some((least, most)) = arity else { return true };
+    let count = args.len();
+    kwargs.is_none() && count >= least && most.is_none_or(|most| count <= most)
 }
 
 impl RemoteCall {
@@ -191,25 +256,27 @@ impl RemoteCall {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
-        let Some((least, most)) = self.arity else { return Ok(()) };
-        let count = args.len();
-        if kwargs.is_none() && count >= least && most.is_none_or(|most| count <= most) {
-            return Ok(());
+        match takes(self.arity, args, kwargs) {
+            true => Ok(()),
+            false => self.bind.bind(py).call(args, kwargs).map(drop),
         }
-        self.bind.bind(py).call(args, kwargs).map(drop)
     }
 
     fn known(&self, py: Python<'_>, session: &Arc<Session>) -> PyResult<Known> {
         if let Some(known) = *self.known.lock()
-            && known.session == session.number
+            && known.calling == session.calling()
         {
             return Ok(known);
         }
+        let calling = session.calling();
+        let shape = groups::captured(py, self.shape.clone(), self.captured, &self.name)?;
         let payload: Vec<u8> = self.make_payload.call0(py)?.extract(py)?;
         let function = FunctionId(xxh3_128(&payload).to_le_bytes());
         let stats = session.runtime.ship_function(function, &payload);
-        let shape = session.runtime.shape(self.shape.clone());
-        let known = Known { session: session.number, function, stats, shape };
+        let environment = session.environment_of(py, self.environment.as_ref())?;
+        let unrepeatable = self.max_retries == 0;
+        let shape = session.runtime.shape(Shape { environment, unrepeatable, ..shape });
+        let known = Known { calling, function, stats, shape };
         *self.known.lock() = Some(known);
         Ok(known)
     }
@@ -218,19 +285,22 @@ impl RemoteCall {
 #[pymethods]
 impl RemoteCall {
     #[new]
-    #[pyo3(signature = (make_payload, name, function, num_returns, resources, max_retries, arity, bind, *, strategy, priority, recorded))]
+    #[pyo3(signature = (make_payload, name, function, num_returns, resources, max_retries, arity, bind, *, ahead, strategy, captured, priority, environment, recorded))]
     #[expect(clippy::too_many_arguments, reason = "arguments of one Python caller")]
     fn new(
         make_payload: Py<PyAny>,
         name: Option<&str>,
         function: &str,
-        num_returns: u32,
+        num_returns: &Bound<'_, PyAny>,
         resources: BTreeMap<String, f64>,
         max_retries: i32,
-        arity: Option<(usize, Option<usize>)>,
+        arity: Arity,
         bind: Py<PyAny>,
+        ahead: u32,
         strategy: Option<Bound<'_, PyDict>>,
+        captured: bool,
         priority: i32,
+        environment: Option<Py<PyAny>>,
         recorded: bool,
     ) -> PyResult<Self> {
         let function: Arc<str> = function.into();
@@ -238,8 +308,10 @@ impl RemoteCall {
             make_payload,
             name: name.map_or_else(|| function.clone(), Into::into),
             function,
-            num_returns,
+            returns: given_back(num_returns, ahead)?,
             shape: session::shape(resources, strategy.as_ref(), priority)?,
+            environment,
+            captured,
             max_retries,
             recorded,
             arity,
@@ -258,6 +330,7 @@ impl RemoteCall {
         guarded(py, || {
             self.check(py, args, kwargs)?;
             let session = session::current(py)?;
+            session.make_room(py, &self.name)?;
             let Known { function, stats, shape, .. } = self.known(py, &session)?;
             let mut arguments = Arguments::encode(py, &session, &self.name, args, kwargs)?;
             let id = session.runtime.next_task_id(None);
@@ -265,7 +338,7 @@ impl RemoteCall {
                 id,
                 target: Target::Function { function, stats, shape },
                 name: self.name.clone(),
-                num_returns: self.num_returns,
+                returns: self.returns,
                 args: std::mem::take(&mut arguments.bytes),
                 refs: std::mem::take(&mut arguments.refs),
                 nested: std::mem::take(&mut arguments.nested),
@@ -278,7 +351,7 @@ impl RemoteCall {
             let label = Label { name: &self.name, function: &self.function };
             let keys = session.runtime.submit(spec, label, running::one_of_several(py));
             call_site::note(py, &session, &self.name, keys.iter().copied());
-            returned(py, &session, id, keys)
+            returned(py, &session, id, self.returns, keys)
         })
     }
 

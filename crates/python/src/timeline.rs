@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use oxiray_events::timeline::{Filter, view};
-use oxiray_events::{History, Role, State};
+use oxiray_events::{History, Role};
 use oxiray_observe::{Error, Result as Observed, Session};
 use oxiray_sys::clock::wall_ns;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
@@ -79,13 +79,14 @@ fn shown(history: &History, width: u32) -> (Vec<String>, Vec<RowTuple>) {
         let what = if row.process.role == Role::Driver { "driver" } else { "worker" };
         let spans = row.spans.iter().map(|span| {
             let (start, duration) = ((span.start_ns - first) / 1000, span.duration_ns / 1000);
-            (start, duration, span.name, span.count, span.state == State::Failed)
+            (start, duration, span.name, span.count, span.state.has_failed())
         });
         let place = match row.process.node {
             0 => String::new(),
             node => format!("{node}: "),
         };
-        (format!("{place}{what} {}", row.process.pid), spans.collect())
+        let lane = if row.lane > 0 { format!(" · {}", row.lane + 1) } else { String::new() };
+        (format!("{place}{what} {}{lane}", row.process.pid), spans.collect())
     });
     (seen.names.iter().map(|name| (*name).to_owned()).collect(), rows.collect())
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use oxiray_ids::{Origin, ProcessId};
-use oxiray_wire::control::Refused;
+use oxiray_wire::control::{Lacking, Refused};
 use oxiray_wire::frame::FailureCode;
 use oxiray_worker::{Content, Look, NoRoom, ObjectKey, SmallBytes, Unseen};
 use pyo3::prelude::*;
@@ -23,8 +23,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyType};
 
 use crate::buffers::{Contiguous, StoreView};
+use crate::errors::{engine_error, session_ended, system_error};
 use crate::refs::collecting;
-use crate::session::{Session, engine_error};
+use crate::session::Session;
 
 /// Values up to this size travel inside messages; larger ones through the store.
 pub(crate) const INLINE_MAX: usize = 100 * 1024;
@@ -205,16 +206,7 @@ fn place(
 }
 
 fn refusal(py: Python<'_>, refused: &Refused) -> PyErr {
-    let code = match (refused.out_of_disk, refused.store_full) {
-        (true, _) => FailureCode::OutOfDisk,
-        (false, true) => FailureCode::StoreFull,
-        (false, false) => FailureCode::ObjectLost,
-    };
-    engine_error(py, code as u8, &refused.text, &[])
-}
-
-fn session_ended(py: Python<'_>) -> PyErr {
-    engine_error(py, FailureCode::System as u8, "the session has ended", &[])
+    engine_error(py, refused.failure_code(), &refused.text, &[])
 }
 
 /// Why a value cannot be had.
@@ -253,13 +245,13 @@ pub(crate) fn look_at(
     });
     looked.map(Arc::new).map_err(|unseen| match (unseen, raised) {
         (_, Some(error)) => Unread::Failed(error),
-        (Unseen::Refused(refused), None) if refused.node_left => {
+        (Unseen::Refused(refused), None) if refused.lacking() == Lacking::Node => {
             Unread::NodeLeft(refusal(py, &refused))
         }
         (Unseen::Refused(refused), None) => Unread::Failed(refusal(py, &refused)),
         (Unseen::Gone, None) => {
             let message = "it was freed, or the process that owned it has died";
-            Unread::Failed(engine_error(py, FailureCode::ObjectLost as u8, message, &[]))
+            Unread::Failed(engine_error(py, FailureCode::ObjectLost, message, &[]))
         }
         (Unseen::TimedOut, None) => Unread::TimedOut,
         (Unseen::Ended | Unseen::Interrupted, None) => Unread::Failed(session_ended(py)),
@@ -353,7 +345,7 @@ fn loads<'a, 'py>(py: Python<'py>) -> PyResult<&'a Bound<'py, PyAny>> {
 }
 
 fn damaged(py: Python<'_>) -> PyErr {
-    engine_error(py, 9, "the bytes of a value are damaged", &[])
+    system_error(py, "the bytes of a value are damaged")
 }
 
 /// Whether an object is of exactly this type, by pointer.

@@ -1,14 +1,15 @@
 //! Waiting for objects: what a thread sleeps for is known to who asks, and a timeout says what it
 //! waited for.
 
+use oxiray_wire::frame::FailureCode;
 use oxiray_words::{listed, plural};
 use oxiray_worker::{Missing, ObjectKey, State, Wait};
 use pyo3::prelude::*;
 
 use crate::access::sleep_for;
-use crate::session::{Session, engine_error};
+use crate::errors::engine_error;
+use crate::session::Session;
 
-const GET_TIMEOUT: u8 = 11;
 /// Names of tasks that a timeout says.
 const MOST_NAMES: usize = 3;
 
@@ -49,7 +50,7 @@ pub(crate) fn timed_out(py: Python<'_>, session: &Session, keys: &[ObjectKey]) -
         _ => None,
     });
     let why = py.detach(|| session.runtime.why_no_worker(shape?)).unwrap_or_default();
-    engine_error(py, GET_TIMEOUT, &words(&missing, keys.len(), &why), &[])
+    engine_error(py, FailureCode::GetTimeout, &words(&missing, keys.len(), &why), &[])
 }
 
 fn words(missing: &Missing, asked: usize, why: &str) -> String {
@@ -90,6 +91,9 @@ fn words(missing: &Missing, asked: usize, why: &str) -> String {
             }
             Wait::Argument { object, .. } => format!("waits for its argument ObjectRef({object})"),
             Wait::News => "waits for an argument whose node could not be reached".into(),
+            Wait::Memory => {
+                "was ended because memory ran out, and is tried again after a pause".into()
+            }
             Wait::Worker(_) if why.is_empty() => "waits for a worker".into(),
             Wait::Worker(_) => format!("waits for a worker: {why}"),
             Wait::Actor(actor) => format!("waits for its actor {actor}, which is not there yet"),

@@ -59,8 +59,15 @@ fn cost_once(cluster: &mut Cluster, strategy: &Strategy, local: u32, take: bool)
     let start = Instant::now();
     for turn in 0..rounds {
         let local = NodeNumber(local);
-        let request =
-            Request { shape: &shape, strategy, selectors: &[], local, prefer: None, turn };
+        let request = Request {
+            shape: &shape,
+            strategy,
+            selectors: &[],
+            fallbacks: &[],
+            local,
+            prefer: None,
+            turn,
+        };
         let choice = choose(cluster, black_box(&request));
         if take && let Choice::Now(node) = choice {
             cluster.take(node, &shape);

@@ -1,310 +1,292 @@
-//! What a node has and what of it is free, in fixed-point amounts.
+//! What a node has and what of it is free: of the node itself, and of every bundle that was
+//! reserved of it. A *bundle* is a place of its own with its own balance. What it has was taken
+//! from the node's; what runs in it takes from the bundle's, and gives back to that.
 //!
-//! A worker that sleeps in `get` lends its CPUs. When it wakes it takes them
+//! A worker that sleeps in `get` lends its CPUs, within its place. When it wakes it takes them
 //! back without asking or waiting; where they were given out meanwhile the
 //! shortage is kept as *debt*, which later releases pay first.
 //!
-//! Invariants, for each resource, checked by [`Ledger::validate`] and the tests:
+//! Invariants, for each resource of each place, checked by [`Ledger::validate`] and the tests:
 //!
 //! - **L-1 (nothing is lost)** available + held = total + debt, where *held* is
-//!   what allocations have and do not lend.
+//!   what allocations, and of the node bundles, have and do not lend.
 //! - **L-2 (never below zero)** available is never negative, and debt is above
 //!   zero only while available is zero.
 //! - **L-3 (devices agree)** what is free on the devices sums to available.
 //! - **L-4 (exclusive)** no device is given out beyond its size.
-//! - **L-5 (all or nothing)** an [`Ledger::acquire`] that fails changes nothing.
+//! - **L-5 (all or nothing)** an [`Ledger::acquire`] or [`Ledger::reserve`] that fails changes
+//!   nothing.
+//! - **L-6 (commit first)** nothing is in a bundle before it is committed, nor after it is
+//!   released.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use oxiray_ids::GroupId;
 use oxiray_wire::control::{Amount, Devices, Shape};
 
-use crate::devices::{DeviceTable, Share};
+use crate::balance::{Balance, Taken};
 
-const CPU: &str = "CPU";
-/// The resource whose units are numbered devices.
-const GPU: &str = "GPU";
-
-#[derive(Debug)]
-struct Resource {
-    name: String,
-    total: u64,
-    available: u64,
-    debt: u64,
-    devices: Option<DeviceTable>,
-}
-
-#[derive(Debug)]
-struct Part {
-    resource: usize,
-    amount: u64,
-    shares: Vec<Share>,
-}
+/// Names a bundle: its group, and its place in that.
+pub type BundleKey = (GroupId, u32);
 
 /// What one worker was given. It must go back through [`Ledger::release`].
 #[derive(Debug, Default)]
 #[must_use = "an allocation that is dropped is lost to its ledger"]
 pub struct Allocation {
-    parts: Vec<Part>,
-    cpus_lent: bool,
+    bundle: Option<BundleKey>,
+    taken: Taken,
+}
+
+#[derive(Debug)]
+struct Bundle {
+    /// Of the node.
+    taken: Taken,
+    balance: Balance,
+    committed: bool,
 }
 
 /// A node's resources; see the module documentation.
 #[derive(Debug)]
 pub struct Ledger {
-    resources: Vec<Resource>,
+    node: Balance,
+    bundles: BTreeMap<BundleKey, Bundle>,
+    /// Groups in whose bundles something came free.
+    freed: BTreeSet<GroupId>,
 }
 
 impl Ledger {
     /// A ledger of everything that the node has. Names that repeat are summed.
     pub fn new(amounts: &[Amount]) -> Self {
-        let mut ledger = Self { resources: Vec::new() };
-        for Amount { name, amount } in amounts {
-            let total = match ledger.index(name) {
-                Some(index) => ledger.resources.remove(index).total.saturating_add(*amount),
-                None => *amount,
-            };
-            // Devices are counted one by one: a wild number must not fill memory.
-            let is_devices = name == GPU;
-            let total =
-                if is_devices { total.min(4096 * oxiray_wire::control::UNIT) } else { total };
-            ledger.resources.push(Resource {
-                name: name.clone(),
-                total,
-                available: total,
-                debt: 0,
-                devices: is_devices.then(|| DeviceTable::new(total)),
-            });
-        }
-        ledger.resources.sort_by(|a, b| a.name.cmp(&b.name));
-        ledger
-    }
-
-    fn index(&self, name: &str) -> Option<usize> {
-        self.resources.iter().position(|resource| resource.name == name)
+        Self { node: Balance::new(amounts), bundles: BTreeMap::new(), freed: BTreeSet::new() }
     }
 
     /// Everything, sorted by name.
     pub fn total(&self) -> Vec<Amount> {
-        self.amounts(|resource| resource.total)
+        self.node.total()
     }
 
-    /// What is free now, sorted by name, zeros included.
+    /// What is free now outside of bundles, sorted by name, zeros included.
     pub fn available(&self) -> Vec<Amount> {
-        self.amounts(|resource| resource.available)
-    }
-
-    fn amounts(&self, of: impl Fn(&Resource) -> u64) -> Vec<Amount> {
-        let amount = |r: &Resource| Amount { name: r.name.clone(), amount: of(r) };
-        self.resources.iter().map(amount).collect()
+        self.node.available()
     }
 
     /// What an allocation holds, lent CPUs included.
     pub fn amounts_of(&self, allocation: &Allocation) -> Vec<Amount> {
-        let amount = |part: &Part| Amount {
-            name: self.resources[part.resource].name.clone(),
-            amount: part.amount,
-        };
-        allocation.parts.iter().map(amount).collect()
+        self.place(allocation).amounts_of(&allocation.taken)
     }
 
-    /// Takes what `shape` names, all of it or nothing (L-5).
+    fn place(&self, allocation: &Allocation) -> &Balance {
+        match &allocation.bundle {
+            Some(key) => &self.bundles[key].balance,
+            None => &self.node,
+        }
+    }
+
+    fn place_mut(&mut self, allocation: &Allocation) -> &mut Balance {
+        match &allocation.bundle {
+            Some(key) => {
+                self.freed.insert(key.0);
+                &mut self.bundles.get_mut(key).expect("L-6").balance
+            }
+            None => &mut self.node,
+        }
+    }
+
+    /// The places that will do for a shape: the node, or committed bundles.
+    fn places(&self, shape: &Shape) -> impl Iterator<Item = &Balance> {
+        let wanted = shape.place();
+        let node = wanted.is_none().then_some(&self.node);
+        let bundles = wanted.map(|(group, index)| self.range(group, index));
+        let bundles = bundles.into_iter().flatten().filter(|(_, bundle)| bundle.committed);
+        node.into_iter().chain(bundles.map(|(_, bundle)| &bundle.balance))
+    }
+
+    fn range(
+        &self,
+        group: GroupId,
+        index: Option<u32>,
+    ) -> impl Iterator<Item = (&BundleKey, &Bundle)> {
+        let (first, last) = index.map_or((0, u32::MAX), |index| (index, index));
+        self.bundles.range((group, first)..=(group, last))
+    }
+
+    /// Takes what `shape` names from the place that it names, all of it or nothing (L-5).
     pub fn acquire(&mut self, shape: &Shape) -> Option<Allocation> {
-        let mut parts: Vec<Part> = Vec::with_capacity(shape.resources.len());
-        for need in shape.resources.iter().filter(|need| need.amount > 0) {
-            let index = self.index(&need.name)?;
-            match parts.iter_mut().find(|part| part.resource == index) {
-                Some(part) => part.amount = part.amount.checked_add(need.amount)?,
-                None => parts.push(Part { resource: index, amount: need.amount, shares: vec![] }),
+        let Some((group, index)) = shape.place() else {
+            let taken = self.node.acquire(&shape.resources)?;
+            return Some(Allocation { bundle: None, taken });
+        };
+        let key = self.best_bundle(group, index, shape)?;
+        let bundle = self.bundles.get_mut(&key).expect("just found");
+        let taken = bundle.balance.acquire(&shape.resources)?;
+        Some(Allocation { bundle: Some(key), taken })
+    }
+
+    /// Of the bundles with room for a shape the first that has least beside what it needs: another
+    /// may need that, and all of it in one bundle.
+    fn best_bundle(&self, group: GroupId, index: Option<u32>, shape: &Shape) -> Option<BundleKey> {
+        let mut best = None;
+        for (key, bundle) in self.range(group, index) {
+            if !bundle.committed || !bundle.balance.fits(shape) {
+                continue;
+            }
+            let beside = bundle.balance.kinds_beside(shape);
+            if best.is_none_or(|(least, _)| beside < least) {
+                best = Some((beside, *key));
+            }
+            if beside == 0 {
+                break;
             }
         }
-        for part in &mut parts {
-            let resource = &self.resources[part.resource];
-            if part.amount > resource.available {
-                return None;
-            }
-            if let Some(devices) = &resource.devices {
-                part.shares = devices.find(part.amount)?;
-            }
-        }
-        for part in &parts {
-            let resource = &mut self.resources[part.resource];
-            resource.available -= part.amount;
-            if let Some(devices) = &mut resource.devices {
-                devices.take(&part.shares);
-            }
-        }
-        Some(Allocation { parts, cpus_lent: false })
+        best.map(|(_, key)| key)
     }
 
     /// Whether `shape` fits now.
     pub fn fits(&self, shape: &Shape) -> bool {
-        let free = |need: &Amount| {
-            self.index(&need.name).is_some_and(|index| {
-                let resource = &self.resources[index];
-                need.amount <= resource.available
-                    && resource.devices.as_ref().is_none_or(|d| d.find(need.amount).is_some())
-            })
-        };
-        shape.resources.iter().all(|need| need.amount == 0 || free(need))
+        self.places(shape).any(|place| place.fits(shape))
     }
 
     /// Takes everything back.
     pub fn release(&mut self, allocation: Allocation) {
-        for part in allocation.parts {
-            let resource = &mut self.resources[part.resource];
-            if !(allocation.cpus_lent && resource.name == CPU) {
-                resource.credit(part.amount, &part.shares);
+        let Allocation { bundle, taken } = allocation;
+        match bundle {
+            Some(key) => {
+                self.freed.insert(key.0);
+                self.bundles.get_mut(&key).expect("L-6").balance.release(taken);
             }
+            None => self.node.release(taken),
         }
     }
 
     /// Takes back what `allocation` has beyond `kept`.
     pub fn shrink(&mut self, allocation: &mut Allocation, kept: &Shape) {
-        for part in &mut allocation.parts {
-            let resource = &mut self.resources[part.resource];
-            let named = kept.resources.iter().filter(|amount| amount.name == resource.name);
-            let keep = named.fold(0u64, |sum, amount| sum.saturating_add(amount.amount));
-            let surplus = part.amount.saturating_sub(keep);
-            part.amount -= surplus;
-            if !(allocation.cpus_lent && resource.name == CPU) {
-                let shares = split_off(&mut part.shares, surplus);
-                resource.credit(surplus, &shares);
-            }
-        }
-        allocation.parts.retain(|part| part.amount > 0);
+        let mut taken = std::mem::take(&mut allocation.taken);
+        self.place_mut(allocation).shrink(&mut taken, kept);
+        allocation.taken = taken;
     }
 
     /// Lends the CPUs of a worker that sleeps. Twice is once.
     pub fn lend_cpus(&mut self, allocation: &mut Allocation) {
-        if std::mem::replace(&mut allocation.cpus_lent, true) {
-            return;
-        }
-        for part in &allocation.parts {
-            let resource = &mut self.resources[part.resource];
-            if resource.name == CPU {
-                resource.credit(part.amount, &[]);
-            }
-        }
+        let mut taken = std::mem::take(&mut allocation.taken);
+        self.place_mut(allocation).lend_cpus(&mut taken);
+        allocation.taken = taken;
     }
 
     /// Takes lent CPUs back, now: what is missing becomes debt. Twice is once.
     pub fn take_back_cpus(&mut self, allocation: &mut Allocation) {
-        if !std::mem::replace(&mut allocation.cpus_lent, false) {
-            return;
-        }
-        for part in &allocation.parts {
-            let resource = &mut self.resources[part.resource];
-            if resource.name == CPU {
-                let now = part.amount.min(resource.available);
-                resource.available -= now;
-                resource.debt += part.amount - now;
-            }
-        }
+        let mut taken = std::mem::take(&mut allocation.taken);
+        self.place_mut(allocation).take_back_cpus(&mut taken);
+        allocation.taken = taken;
     }
 
-    /// Whether `shape` fits when nothing else runs.
+    /// Whether `shape` fits when nothing else runs in the places that will do for it.
     pub fn can_ever_fit(&self, shape: &Shape) -> bool {
-        shape.resources.iter().all(|need| need.amount == 0 || self.could_give(need))
-    }
-
-    fn could_give(&self, need: &Amount) -> bool {
-        self.index(&need.name).is_some_and(|index| {
-            let resource = &self.resources[index];
-            need.amount <= resource.total
-                && (resource.devices.is_none()
-                    || DeviceTable::new(resource.total).find(need.amount).is_some())
-        })
+        self.places(shape).any(|place| place.can_ever_fit(shape))
     }
 
     /// Whether `allocation` holds something of what `shape` needs and is not free.
     pub fn stands_in_the_way(&self, allocation: &Allocation, shape: &Shape) -> bool {
-        shape.resources.iter().any(|need| {
-            self.lacks(need)
-                && allocation.parts.iter().any(|part| {
-                    let name = &self.resources[part.resource].name;
-                    *name == need.name && !(allocation.cpus_lent && name == CPU)
-                })
-        })
+        let same_place = match (shape.place(), allocation.bundle) {
+            (None, None) => true,
+            (Some((group, index)), Some((of, at))) => {
+                group == of && index.is_none_or(|index| index == at)
+            }
+            _ => false,
+        };
+        same_place && self.place(allocation).stands_in_the_way(&allocation.taken, shape)
     }
 
     /// Whether giving out `shape` now would leave too little for `other`.
     pub fn would_starve(&self, shape: &Shape, other: &Shape) -> bool {
-        shape.resources.iter().filter(|need| need.amount > 0).any(|need| {
-            let of_other = other.resources.iter().find(|amount| amount.name == need.name);
-            let available =
-                self.index(&need.name).map_or(0, |index| self.resources[index].available);
-            of_other.is_some_and(|of_other| available.saturating_sub(need.amount) < of_other.amount)
-        })
+        match (shape.place(), other.place()) {
+            (None, None) => self.node.would_starve(shape, other),
+            (Some((group, one)), Some((of, another))) => {
+                let (index, places) = (one.or(another), one.is_none() || another.is_none());
+                let meet = group == of && (places || one == another);
+                let mut bundles = self.range(group, index).map(|(_, bundle)| &bundle.balance);
+                meet && bundles.any(|bundle| bundle.would_starve(shape, other))
+            }
+            _ => false,
+        }
     }
 
-    fn lacks(&self, need: &Amount) -> bool {
-        let Some(index) = self.index(&need.name) else {
+    /// Reserves a bundle, if there is room for all of it (L-5). It may be used once it is
+    /// committed. One that is reserved already stays as it is.
+    pub fn reserve(&mut self, key: BundleKey, amounts: &[Amount]) -> bool {
+        if self.bundles.contains_key(&key) {
             return true;
+        }
+        let Some(taken) = self.node.acquire(amounts) else {
+            return false;
         };
-        let resource = &self.resources[index];
-        let devices = resource.devices.as_ref();
-        need.amount > resource.available
-            || devices.is_some_and(|devices| devices.find(need.amount).is_none())
+        let balance = self.node.split(&taken);
+        self.bundles.insert(key, Bundle { taken, balance, committed: false });
+        true
+    }
+
+    /// What is reserved of a group may be used.
+    pub fn commit(&mut self, group: GroupId) {
+        for (_, bundle) in self.bundles.range_mut((group, 0)..=(group, u32::MAX)) {
+            bundle.committed = true;
+            self.freed.insert(group);
+        }
+    }
+
+    /// Gives a bundle back to the node. Nothing may be in it (L-6). False: it was not reserved.
+    pub fn release_bundle(&mut self, key: BundleKey) -> bool {
+        let Some(bundle) = self.bundles.remove(&key) else {
+            return false;
+        };
+        assert!(bundle.balance.is_whole(), "L-6: something is in a bundle of {}", key.0);
+        self.node.release(bundle.taken);
+        true
+    }
+
+    /// Groups in whose bundles something may have come free since this was last asked.
+    pub fn take_freed(&mut self) -> BTreeSet<GroupId> {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// The bundles that are reserved of a group.
+    pub fn bundles_of(&self, group: GroupId) -> impl Iterator<Item = u32> {
+        self.range(group, None).map(|(&(_, index), _)| index)
+    }
+
+    /// All bundles that are reserved.
+    pub fn bundles(&self) -> impl Iterator<Item = BundleKey> {
+        self.bundles.keys().copied()
     }
 
     /// Panics when an invariant does not hold, `live` being all allocations there are.
     pub fn validate<'a>(&self, live: impl IntoIterator<Item = &'a Allocation>) {
-        let mut held = vec![0; self.resources.len()];
+        let mut of_node: Vec<&Taken> = self.bundles.values().map(|bundle| &bundle.taken).collect();
+        let mut of_bundles: BTreeMap<BundleKey, Vec<&Taken>> = BTreeMap::new();
         for allocation in live {
-            for part in &allocation.parts {
-                let lent = allocation.cpus_lent && self.resources[part.resource].name == CPU;
-                held[part.resource] += if lent { 0 } else { part.amount };
+            match allocation.bundle {
+                Some(key) => of_bundles.entry(key).or_default().push(&allocation.taken),
+                None => of_node.push(&allocation.taken),
             }
         }
-        for (resource, held) in self.resources.iter().zip(held) {
-            let name = &resource.name;
-            let (have, want) = (resource.available + held, resource.total + resource.debt);
-            assert_eq!(have, want, "L-1: {name}");
-            assert!(resource.debt == 0 || resource.available == 0, "L-2: {name}");
-            if let Some(devices) = &resource.devices {
-                assert_eq!(devices.free(), resource.available, "L-3: {name}");
-            }
+        self.node.validate(of_node);
+        for (key, bundle) in &self.bundles {
+            let within = of_bundles.remove(key).unwrap_or_default();
+            assert!(bundle.committed || within.is_empty(), "L-6: {key:?}");
+            bundle.balance.validate(within);
         }
-    }
-}
-
-impl Resource {
-    fn credit(&mut self, amount: u64, shares: &[Share]) {
-        let payment = amount.min(self.debt);
-        self.debt -= payment;
-        self.available += amount - payment;
-        if let Some(devices) = &mut self.devices {
-            devices.give_back(shares);
-        }
+        assert!(of_bundles.is_empty(), "L-6: {:?}", of_bundles.keys());
     }
 }
 
 impl Allocation {
     /// The devices in it, for the worker.
     pub fn devices(&self) -> Vec<Devices> {
-        let with_shares = self.parts.iter().filter(|part| !part.shares.is_empty());
-        with_shares
-            .map(|part| Devices {
-                name: GPU.into(),
-                ids: part.shares.iter().map(|&(id, _)| id).collect(),
-            })
-            .collect()
+        self.taken.devices()
     }
-}
 
-/// Takes `surplus` out of `shares`, from the end.
-fn split_off(shares: &mut Vec<Share>, mut surplus: u64) -> Vec<Share> {
-    let mut taken = Vec::new();
-    while surplus > 0
-        && let Some(last) = shares.last_mut()
-    {
-        let now = last.1.min(surplus);
-        taken.push((last.0, now));
-        last.1 -= now;
-        surplus -= now;
-        if last.1 == 0 {
-            shares.pop();
-        }
+    /// The bundle that it is of; `None`: of the node itself.
+    pub fn bundle(&self) -> Option<BundleKey> {
+        self.bundle
     }
-    taken
 }
 
 #[cfg(test)]

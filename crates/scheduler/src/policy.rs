@@ -14,6 +14,8 @@
 //! - **P-4 (waiting makes sense)** [`Choice::Queue`] names an allowed node that
 //!   can ever fit; [`Choice::Infeasible`] means that there is none.
 //! - **P-5 (spread is even)** over equal nodes, spreading deals within one.
+//! - **P-6 (fallbacks in turn)** a fallback is followed only where no node of those before it has
+//!   room, and waited for only where none of theirs can ever have it.
 
 mod search;
 
@@ -70,6 +72,8 @@ pub struct Request<'a> {
     pub strategy: &'a Strategy,
     /// Ray's `label_selector`: hard, whatever the strategy.
     pub selectors: &'a [Selector],
+    /// Instead of `selectors`, in this order, where no node of those has room.
+    pub fallbacks: &'a [Vec<Selector>],
     /// Who asks. May be nobody's number.
     pub local: NodeNumber,
     /// The node that has most of the large arguments.
@@ -93,6 +97,24 @@ pub enum Choice {
 
 /// Chooses a node; see the module documentation.
 pub fn choose(cluster: &Cluster, request: &Request) -> Choice {
+    let mut best = choose_without_fallback(cluster, request);
+    for selectors in request.fallbacks {
+        if matches!(best, Choice::Now(_)) {
+            break;
+        }
+        let request = Request { selectors, ..*request };
+        match (&best, choose_without_fallback(cluster, &request)) {
+            (_, now @ Choice::Now(_)) => best = now,
+            (Choice::Infeasible | Choice::Unschedulable(_), queue @ Choice::Queue(_)) => {
+                best = queue;
+            }
+            _ => {}
+        }
+    }
+    best
+}
+
+fn choose_without_fallback(cluster: &Cluster, request: &Request) -> Choice {
     let needs = cluster.needs(request.shape);
     let choosing = Choosing { cluster, request, needs: &needs };
     let allowed = allowed(cluster, request);

@@ -35,5 +35,13 @@ pub(crate) fn cluster_of(totals: &[&[(&str, u64)]]) -> Cluster {
 }
 
 pub(crate) fn request<'a>(shape: &'a Shape, strategy: &'a Strategy, local: u32) -> Request<'a> {
-    Request { shape, strategy, selectors: &[], local: NodeNumber(local), prefer: None, turn: 0 }
+    Request {
+        shape,
+        strategy,
+        selectors: &[],
+        fallbacks: &[],
+        local: NodeNumber(local),
+        prefer: None,
+        turn: 0,
+    }
 }

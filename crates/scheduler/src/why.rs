@@ -82,7 +82,12 @@ fn infeasible(cluster: &Cluster, request: &Request) -> String {
     let selectors: Vec<&Selector> =
         request.selectors.iter().chain(hard_of(request.strategy)).collect();
     if !cluster.nodes().any(|node| matches(cluster, node, &selectors)) {
-        return unmatched(cluster, &selectors);
+        let fallbacks = match request.fallbacks.len() {
+            0 => "",
+            1 => ", nor is there one for its fallback",
+            _ => ", nor is there one for its fallbacks",
+        };
+        return unmatched(cluster, &selectors) + fallbacks;
     }
     let mut large_enough =
         cluster.nodes().filter(|&node| cluster.can_ever_fit(node, request.shape)).peekable();

@@ -1,4 +1,5 @@
-//! The files of a session that tools may read: its logs and events, while it runs and afterwards.
+//! The files of a session that tools may read: its logs, events and figures, while it runs and
+//! afterwards, and the packages of its environments while it runs.
 //!
 //! A path is a folder and a name, nothing more: no name leads out of its folder, and no link is
 //! followed.
@@ -15,16 +16,21 @@ use rustix::fs::{CWD, Mode, OFlags};
 /// Names in one answer.
 pub const MOST_NAMES: usize = 500;
 
+/// Where they are.
+const FOLDERS: [&str; 4] = ["logs", "events", "metrics", "packages"];
+
 /// What is wanted of a file, or of the names in a folder.
 pub fn read(session: &Path, wanted: &ReadFile) -> io::Result<FilePart> {
     match wanted.path.split_once('/') {
-        None if matches!(wanted.path.as_str(), "logs" | "events") => {
+        None if FOLDERS.contains(&wanted.path.as_str()) => {
             Ok(names(files_of(&session.join(&wanted.path))?, wanted))
         }
-        Some((folder @ ("logs" | "events"), name)) => {
+        Some((folder, name)) if FOLDERS.contains(&folder) => {
             open(&session.join(folder), name).and_then(|file| of_file(&file, wanted))
         }
-        _ => Err(io::Error::other("only files in `logs`, `events` and `machine` can be")),
+        _ => Err(io::Error::other(
+            "only files in `logs`, `events`, `metrics`, `packages` and `machine` can be",
+        )),
     }
 }
 

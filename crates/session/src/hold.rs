@@ -11,9 +11,11 @@
 //! - **H-4** On a file system that several machines share, locks may not reach the others: only
 //!   what was made on this machine is removed. Containers of one machine share its locks.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 
+use oxiray_sys::machine::{is_mark_of_here, mark};
 use rustix::fs::{FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
 
@@ -25,7 +27,13 @@ pub(crate) const LOCK: &str = "lock";
 /// A lock that is held, until it is dropped.
 #[derive(Debug)]
 pub struct Hold {
-    _file: File,
+    file: File,
+}
+
+impl AsFd for Hold {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl Hold {
@@ -37,7 +45,7 @@ impl Hold {
             return Ok(None);
         }
         if file.metadata()?.len() == 0 {
-            file.write_all(machine().as_bytes())?;
+            file.write_all(mark().as_bytes())?;
         }
         Self::of(file, directory)
     }
@@ -51,7 +59,8 @@ impl Hold {
         }
         let mut maker = String::new();
         (&mut file).take(4096).read_to_string(&mut maker)?;
-        if !made_here(&maker) {
+        // H-4. Whoever crashed before it wrote anything left nothing worth keeping.
+        if !maker.is_empty() && !is_mark_of_here(&maker) {
             return Ok(None);
         }
         Self::of(file, directory)
@@ -62,7 +71,7 @@ impl Hold {
         let ours = fstat(&file)?;
         match directory.about(LOCK) {
             Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => {
-                Ok(Some(Self { _file: file }))
+                Ok(Some(Self { file }))
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(None),
@@ -73,35 +82,4 @@ impl Hold {
 /// Made if it is missing: a directory without one was left in the making.
 fn open(directory: &Directory) -> io::Result<File> {
     directory.file(LOCK, OFlags::RDWR | OFlags::CREATE)
-}
-
-/// What tells this machine from others: the boot, which containers on it share, and the name,
-/// which stays over a boot.
-fn machine() -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let (boot, name) = (read("/proc/sys/kernel/random/boot_id"), read("/proc/sys/kernel/hostname"));
-    format!("{}\n{}\n", boot.trim(), name.trim())
-}
-
-/// Whether the machine that wrote `maker` is this one (H-4). Whoever crashed before it wrote
-/// anything left nothing worth keeping.
-fn made_here(maker: &str) -> bool {
-    let here = machine();
-    maker.is_empty()
-        || maker.lines().zip(here.lines()).any(|(theirs, ours)| theirs == ours && !ours.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_is_known_by_its_boot_or_its_name() {
-        let here = machine();
-        let (boot, name) = here.trim_end().split_once('\n').expect("two lines");
-        assert!(made_here(&here) && made_here(""));
-        assert!(made_here(&format!("{boot}\nother\n")), "another container on this machine");
-        assert!(made_here(&format!("other\n{name}\n")), "this machine before its last boot");
-        assert!(!made_here("other\nother\n"), "H-4");
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use crate::service::Service;
 /// Where the node service listens.
 pub(crate) const SOCKET: &str = "node.sock";
 const LOGS: &str = "logs";
+/// Where control services are, a line for each.
+pub(crate) const HEADS: &str = "heads";
 
 /// A session's directory.
 #[derive(Clone, Debug)]
@@ -52,6 +55,16 @@ impl Session {
     /// Takes a directory over, which others made for this. It must be ours alone and empty but for
     /// logs, because all the rest of it is removed in the end.
     pub fn take(path: &str) -> io::Result<Self> {
+        Self::take_over(path, false)
+    }
+
+    /// Takes over a directory that was cleared. Programs that were there may have written since, and
+    /// that goes, too.
+    pub fn take_again(path: &str) -> io::Result<Self> {
+        Self::take_over(path, true)
+    }
+
+    fn take_over(path: &str, was_ours: bool) -> io::Result<Self> {
         let path = Path::new(path);
         let refuse = |why: &str| Err(io::Error::other(format!("{}: {why}", path.display())));
         if !path.is_absolute() {
@@ -61,7 +74,9 @@ impl Session {
             io::ErrorKind::PermissionDenied => error,
             _ => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
         })?;
-        if directory.names().iter().any(|name| name != LOGS && name != LOCK) {
+        if was_ours {
+            clear(&directory);
+        } else if directory.names().iter().any(|name| is_of_one_life(name)) {
             return refuse("is not empty");
         }
         let Some(hold) = Hold::shared(&directory)? else {
@@ -106,6 +121,12 @@ impl Session {
         matches!(Service::at(&self.directory, SOCKET), Ok(Some(_)))
     }
 
+    /// Whether its node service will be there again: nobody listens, because that has cleared its
+    /// directory, and yet somebody lives in it.
+    pub fn begins_again(&self) -> bool {
+        self.directory.about(SOCKET).is_err() && !self.has_ended()
+    }
+
     /// Whether nobody lives in it any more.
     pub fn has_ended(&self) -> bool {
         matches!(Hold::alone(&self.directory), Ok(Some(_)))
@@ -117,6 +138,21 @@ impl Session {
         self.directory.write("dashboard.address", address.as_bytes())
     }
 
+    /// Leaves what the dashboard shows where TLS is spoken with it: a certificate and its key.
+    pub fn write_dashboard_tls(&self, certificate: &str, key: &str) -> io::Result<()> {
+        self.directory.write("dashboard.key", key.as_bytes())?;
+        self.directory.write("dashboard.pem", certificate.as_bytes())
+    }
+
+    /// That certificate and its key; none: it is served on loopback alone.
+    pub fn dashboard_tls(&self) -> io::Result<Option<(String, String)>> {
+        match self.directory.read("dashboard.pem") {
+            Ok(certificate) => Ok(Some((certificate, self.directory.read("dashboard.key")?))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The token without which the dashboard answers nobody.
     pub fn dashboard_token(&self) -> io::Result<String> {
         self.directory.read("dashboard.token")
@@ -125,7 +161,10 @@ impl Session {
     /// The address of its dashboard, token included, for a browser; none: it has no dashboard.
     pub fn dashboard_url(&self) -> Option<String> {
         let address = reachable(&self.directory.read("dashboard.address").ok()?);
-        Some(format!("http://{address}/?token={}", self.dashboard_token().ok()?))
+        let has_tls = self.dashboard_tls().ok()?.is_some();
+        let is_here = address.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
+        let scheme = if has_tls && !is_here { "https" } else { "http" };
+        Some(format!("{scheme}://{address}/?token={}", self.dashboard_token().ok()?))
     }
 
     /// Leaves what is to be known of it when it has ended, if it is kept.
@@ -150,6 +189,27 @@ impl Session {
         }
     }
 
+    /// The lock that is held of it.
+    pub fn lock(&self) -> Option<BorrowedFd<'_>> {
+        self._hold.as_deref().map(AsFd::as_fd)
+    }
+
+    /// Whoever looks for the node that was started here is to find it as the one that it is now.
+    pub fn began_again(&self, node_id: &str, address: &str) -> io::Result<()> {
+        Folder::around(&self.directory)?.began_again(&self.name(), node_id, address)
+    }
+
+    /// These are the control services of its node's cluster, the one that reigns first: whoever
+    /// looks for it is to find it there.
+    pub fn know_heads(&self, heads: &[String]) -> io::Result<()> {
+        self.directory.write(HEADS, heads.join("\n").as_bytes())
+    }
+
+    /// All of it goes but its logs, and where control services are: it begins anew.
+    pub fn clear(&self) {
+        clear(&self.directory);
+    }
+
     /// The session is over, and who calls this was the last to use it. Only what is to be looked at
     /// later stays, and not too much of the earlier ones.
     pub fn end(self) {
@@ -162,6 +222,17 @@ impl Session {
             drop(self);
             folder.tidy();
         }
+    }
+}
+
+/// Whether a file of a session is none of those that are there before it begins and stay after it.
+fn is_of_one_life(name: &str) -> bool {
+    ![LOGS, LOCK, HEADS].contains(&name)
+}
+
+fn clear(directory: &Directory) {
+    for name in directory.names().iter().filter(|name| is_of_one_life(name)) {
+        directory.remove(name);
     }
 }
 

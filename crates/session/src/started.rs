@@ -14,7 +14,7 @@ use oxiray_sys::packet;
 use crate::directory::Directory;
 use crate::folder::{Folder, PREFIX};
 use crate::service::Service;
-use crate::session::SOCKET;
+use crate::session::{HEADS, SOCKET, Session};
 
 const STARTED: &str = "started";
 const CLUSTERS: &str = "clusters";
@@ -44,8 +44,10 @@ pub struct Started {
     pub node_pid: String,
     /// The control service, on the head machine. For people.
     pub control_pid: String,
-    /// It was started as the head.
+    /// It was started as the head, or as one that waits to be: it has a control service.
     pub is_head: bool,
+    /// As one that waits to be.
+    pub is_standby: bool,
     /// File of the cluster's tokens; empty: it is an insecure one.
     pub keyring: PathBuf,
     /// Where the control service keeps its state.
@@ -62,10 +64,29 @@ impl Started {
         Service::at(&Directory::at(&self.session_dir).ok()?, SOCKET).ok()?
     }
 
+    /// Whether its node is between two lives: nobody listens, and yet the session is held.
+    pub fn begins_again(&self) -> bool {
+        Session::at(&self.session_dir).is_ok_and(|session| session.begins_again())
+    }
+
     /// The control service, if this is the head and it runs.
     pub fn control(&self, folder: &Folder) -> Option<Service> {
         let home = folder.cluster(&self.cluster).ok().filter(|_| self.is_head)?;
         Service::at(&home, CONTROL_SOCKET).ok()?
+    }
+
+    /// Where control services of its cluster are, the one that reigns first as far as its node knows;
+    /// the one by which it was started is always among them.
+    pub fn heads(&self) -> Vec<String> {
+        let text = Directory::at(&self.session_dir).and_then(|session| session.read(HEADS));
+        let mut heads: Vec<String> = text.unwrap_or_default().lines().map(str::to_owned).collect();
+        let given = self.address.split(',').map(str::to_owned);
+        for address in given {
+            if !heads.contains(&address) {
+                heads.push(address);
+            }
+        }
+        heads
     }
 
     /// The name of its file, and of its session.
@@ -85,6 +106,7 @@ impl Started {
             ("node_pid", self.node_pid.clone()),
             ("control_pid", self.control_pid.clone()),
             ("is_head", flag(self.is_head)),
+            ("is_standby", flag(self.is_standby)),
             ("keyring", path(&self.keyring)),
             ("store", self.store.clone()),
             ("cluster", self.cluster.clone()),
@@ -106,6 +128,7 @@ impl Started {
             node_pid: field("node_pid").into(),
             control_pid: field("control_pid").into(),
             is_head: !field("is_head").is_empty(),
+            is_standby: !field("is_standby").is_empty(),
             keyring: field("keyring").into(),
             store: field("store").into(),
             cluster: field("cluster").into(),
@@ -122,6 +145,16 @@ impl Folder {
         self.directory().open_or_make(STARTED)?.write(&started.name(), started.text().as_bytes())
     }
 
+    /// The node of this name is another one from now on, in the same process and directory.
+    pub(crate) fn began_again(&self, name: &str, node_id: &str, address: &str) -> io::Result<()> {
+        let text = self.directory().open(STARTED)?.read(name)?;
+        let Some(before) = Started::parse(&text) else {
+            return Err(io::Error::other("its file is damaged"));
+        };
+        let (node_id, node_address) = (node_id.to_owned(), address.to_owned());
+        self.save(&Started { node_id, node_address, ..before })
+    }
+
     /// Removes the file of a node, and ends what is left of its session.
     pub fn forget(&self, name: &str) {
         if let Ok(files) = self.directory().open(STARTED) {
@@ -132,6 +165,18 @@ impl Folder {
         if name.starts_with(PREFIX) {
             self.end_left(name);
         }
+    }
+
+    /// Nodes that were given up and have not joined again yet: programs may wait for them.
+    pub fn beginning_again(&self) -> Vec<Started> {
+        let Ok(files) = self.directory().open(STARTED) else {
+            return Vec::new();
+        };
+        let names = files.names().into_iter().filter(|name| name.starts_with(PREFIX));
+        let read = names.filter_map(|name| Some((Started::parse(&files.read(&name).ok()?)?, name)));
+        // A file speaks of the session of its name, and of no other.
+        let ours = read.filter(|(started, name)| started.name() == *name);
+        ours.map(|(started, _)| started).filter(Started::begins_again).collect()
     }
 
     /// The nodes that run, the latest last, and those whose control service still does. What is
@@ -196,7 +241,10 @@ impl Folder {
     pub fn clusters(&self, address: Option<&str>) -> Vec<Started> {
         let mut chosen: BTreeMap<String, Started> = BTreeMap::new();
         for started in self.started() {
-            if address.is_some_and(|address| address != started.address) {
+            let is_meant = |address: &str| {
+                address == started.address || started.heads().contains(&address.into())
+            };
+            if address.is_some_and(|address| !is_meant(address)) {
                 continue;
             }
             let known = chosen.get(&started.address);

@@ -71,6 +71,18 @@ fn a_folder_that_others_may_enter_is_made_private_only_if_it_is_empty() {
 }
 
 #[test]
+fn what_programs_left_is_in_nobodys_way_who_begins_again() {
+    let scratch = Scratch::new("again");
+    let made = scratch.folder().make_session("session_1").expect("made");
+    let path = made.path().to_str().expect("a path");
+    fs::write(made.path().join("late"), "").expect("written");
+    let refusal = Session::take(path).map(|_| ()).expect_err("is refused").to_string();
+    assert!(refusal.contains("is not empty"), "{refusal}");
+    let again = Session::take_again(path).expect("ours");
+    assert!(!again.path().join("late").exists());
+}
+
+#[test]
 fn a_session_lives_while_somebody_holds_it() {
     let scratch = Scratch::new("hold");
     let folder = scratch.folder();

@@ -26,7 +26,9 @@ impl Outbox for Counting {
     }
     fn send(&mut self, _to: ProcessId, _body: from_node::Body) {}
     fn open_channel(&mut self, _ends: [Endpoint; 2]) {}
-    fn start_worker(&mut self) {}
+    fn start_worker(&mut self, _environment: u32) {}
+    fn make_template(&mut self, _environment: u32, _text: &str) {}
+    fn end_template(&mut self, _environment: u32) {}
     fn kill(&mut self, _process: ProcessId) {}
     fn spill(&mut self, _batch: Vec<(StoreKey, Extent)>) {}
     fn restore(&mut self, _key: StoreKey, _extent: Extent) {}
@@ -37,6 +39,12 @@ impl Outbox for Counting {
     fn add_node(&mut self, _info: &NodeInfo) {}
     fn remove_node(&mut self, _number: u32) {}
     fn change_tokens(&mut self, _tokens: Tokens) {}
+    fn leave(&mut self, why: String) {
+        unreachable!("nobody drains this node: {why}");
+    }
+    fn rejoin(&mut self, why: String) {
+        panic!("{why}");
+    }
     fn exclude(&mut self, why: String) {
         unreachable!("{why}");
     }
@@ -68,10 +76,12 @@ fn node(nodes: u32, free: u64) -> (Node, ProcessId) {
         prestart_workers: 0,
         max_starting: 4,
         max_processes: 64,
+        limited_by: String::new(),
         clock_began_ns: 0,
         job: None,
         member: own.clone(),
         alone: false,
+        asked_at: 0,
     };
     let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
     let mut node = Node::new(setup, table);
@@ -83,7 +93,8 @@ fn node(nodes: u32, free: u64) -> (Node, ProcessId) {
     for body in [from_control::Body::Welcome(welcome), from_control::Body::Loads(loads)] {
         node.on_event(Event::FromControl(body), 1, &mut Counting::default());
     }
-    let driver = node.admit(ProcessKind::Driver, 1, JobConfig::default()).expect("a bell").process;
+    let driver =
+        node.admit(ProcessKind::Driver, 1, JobConfig::default(), 0).expect("a bell").process;
     node.on_event(Event::Ready(driver), 1, &mut Counting::default());
     (node, driver)
 }

@@ -9,7 +9,7 @@ use oxiray_ids::{ActorId, FunctionId, PUT_INDEX, ProcessId, StoreKey, TaskId};
 use oxiray_owner::actor::handle_object;
 use oxiray_owner::{CallOrder, Content, ObjectKey, Target, TaskSpec};
 use oxiray_wire::control::{self, Allocate, CreateActor, NamedActor, Refused, Shape, to_node};
-use oxiray_wire::frame::RefName;
+use oxiray_wire::frame::{RefName, Returns};
 
 use crate::desk::{Desk, Exchange, Handle, Reply, Request, Running, Submission};
 use crate::happening::Happening;
@@ -195,14 +195,16 @@ impl World {
             nested: self.names(id, &order.nested),
             handles: self.names(id, &handles),
         };
-        let owner = &mut self.process_mut(id).owner;
+        let process = self.process_mut(id);
+        let parent = process.execution.as_ref().map_or(TaskId::NIL, |execution| execution.task);
+        let owner = &mut process.owner;
         let nested = order.nested.iter().chain(&handles);
         order.values.iter().chain(nested.clone()).for_each(|key| owner.add_ref(*key));
         TaskSpec {
             id: task,
             target,
             name: "".into(),
-            num_returns: order.returns,
+            returns: Returns::Fixed(order.returns),
             args: parcel::write_arguments(&arguments).as_slice().into(),
             refs: order.values.iter().copied().collect(),
             nested: nested.copied().collect(),
@@ -210,7 +212,7 @@ impl World {
             retries: order.retries,
             attempt: 0,
             recorded: true,
-            parent: TaskId::NIL,
+            parent,
         }
     }
 
@@ -224,6 +226,7 @@ impl World {
         let function = FunctionId([1 + order.function as u8; 16]);
         let (stats, shape) = (order.function, order.kind as u32);
         let spec = self.spec(id, task, Target::Function { function, stats, shape }, order);
+        self.history.ask(id, &spec, false);
         self.with(id, |owner, out| owner.submit(spec, out)).to_vec()
     }
 
@@ -238,9 +241,11 @@ impl World {
         let task = self.next_task(id, Some(actor));
         let fates = self.oracle.call(self.actors[&actor], self.foreseen(id, &order));
         self.expect(task, fates);
-        let target = Target::Method { actor, lane: 0, order: call_order(actor) };
+        let target =
+            Target::Method { actor, lane: 0, order: call_order(actor), variant: FunctionId::NIL };
         let mut spec = self.spec(id, task, target, order);
         spec.handle = Some(key);
+        self.history.ask(id, &spec, call_order(actor) == CallOrder::All);
         self.with(id, |owner, out| {
             owner.add_ref(key);
             owner.submit(spec, out)
@@ -305,6 +310,7 @@ impl World {
             held: Some(Shape::default()),
             max_restarts: i64::from(retries),
             detached: false,
+            kept: false,
         };
         let key = self.with(id, |owner, out| {
             let handle = owner.new_actor(actor, false);

@@ -43,7 +43,7 @@ impl World {
         if self.machines[machine].node.is_none() {
             return self.agenda.add(self.now + MILLISECOND, Happening::DriverStarts(index));
         }
-        let process = self.add_process(machine, Some(index));
+        let process = self.add_process(machine, Some(index), 0);
         self.drivers[index].process = Some(process);
         let plan = &self.plan;
         let tasks = if index < plan.drivers { plan.tasks / plan.drivers } else { 200 };

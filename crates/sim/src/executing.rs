@@ -6,9 +6,10 @@ use std::sync::Arc;
 use oxiray_ids::{ActorId, ObjectId, ProcessId};
 use oxiray_node::Event;
 use oxiray_owner::{Content, Failure, ObjectKey, Outbox};
-use oxiray_wire::control::{ActorCreated, Text, to_node};
-use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Value};
+use oxiray_wire::control::{ActorCreated, StartAnswer, Text, to_node};
+use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Value, task_incarnation};
 
+use crate::broken::Broken;
 use crate::desk::{Arrived, Ended};
 use crate::happening::Happening;
 use crate::parcel::{self, Arguments};
@@ -29,14 +30,15 @@ fn raised(number: Option<u64>) -> Content {
 
 impl World {
     /// A worker that a machine asked for is there, or fails to be.
-    pub(crate) fn worker_starts(&mut self, machine: usize) {
+    pub(crate) fn worker_starts(&mut self, machine: usize, environment: u32) {
         if !self.machines[machine].alive {
             return;
         }
         if self.random.once_in(self.plan.start_fails_once_in) {
-            return self.event(machine, Event::StartFailed { reason: "bad luck".into() });
+            let reason = "bad luck".into();
+            return self.event(machine, Event::StartFailed { environment, reason });
         }
-        self.add_process(machine, None);
+        self.add_process(machine, None, environment);
     }
 
     /// An idle worker takes its next task, or exits.
@@ -49,36 +51,64 @@ impl World {
             }
             if let Some(start) = process.start.take() {
                 let actor = ActorId::from_slice(&start.actor).expect("an id");
+                let incarnation = start.incarnation();
+                let declined = process.owner.is_counted_on();
+                assert!(start.asks || !declined, "{id} owns something and has not worked");
+                if start.asks {
+                    let answer = StartAnswer { actor: start.actor, declined };
+                    self.tell_node(id, to_node::Body::StartAnswer(answer));
+                }
+                if declined {
+                    continue;
+                }
+                let process = self.process_mut(id);
                 assert!(process.actor.is_none(), "{id} is made an actor twice");
                 process.actor = Some((actor, None));
+                process.incarnation = incarnation;
                 process.waiting = Waiting::Constructor;
                 let before = self.incarnations.insert(actor, id);
                 assert_eq!(before, None, "S-4: {actor} lives already, and is made at {id}");
+                self.history.live(actor, incarnation);
                 self.occupy(id, 1);
                 let creator = ProcessId(start.creator);
                 return self.with(id, |_, out| out.send(creator, &Frame::WantConstructor(actor)));
             }
             let has_job = !process.job.is_nil();
-            let Some(queued) = has_job.then(|| process.queue.pop_front()).flatten() else {
+            let Some(queued) = has_job.then(|| self.next_queued(id)).flatten() else {
                 break;
             };
             // Its owner may have taken it back.
+            let process = &self.processes[&id];
             let way = process.io.way_from(queued.giver);
-            if queued.number == 0 || self.rings.claim(way, queued.number) {
+            if queued.number != 0 && !self.rings.claim(way, queued.number) {
+                continue;
+            }
+            let is_meant = task_incarnation(&queued.bytes) == Some(process.incarnation);
+            if is_meant || self.is_broken(Broken::Incarnations) {
+                self.may_run_again(id, &queued);
                 return self.begin_task(id, queued, None);
             }
+            self.refuse(id, &queued);
         }
         let process = &self.processes[&id];
         let unneeded = process.exit && process.owner.counts() == (0, 0);
         // Not while somebody still takes over references from it.
         let unreferenced = process.unreferenced && process.owner.owes_nothing();
         if unneeded || unreferenced {
-            self.faults.exits += u64::from(process.owner.counts() != (0, 0));
+            self.note_exit(id);
+            self.with(id, |owner, out| owner.end_idle_leases(out));
             self.process_mut(id).leaves = true;
             let text = Text { text: "it was not needed any more".into() };
             self.tell_node(id, to_node::Body::Exiting(text));
             self.agenda.add(self.now + MILLISECOND, Happening::ProcessEnds(id, "exit code 0"));
         }
+    }
+
+    /// An actor ends, and what it made as one ends with it.
+    pub(crate) fn note_exit(&mut self, id: ProcessId) {
+        let process = &self.processes[&id];
+        let was_owner = process.owner.counts() != (0, 0);
+        self.faults.exits += u64::from(process.actor.is_some() && was_owner);
     }
 
     /// The constructor that a worker asked for.
@@ -89,6 +119,18 @@ impl World {
             let actor = process.actor.map(|(actor, _)| actor);
             self.begin_task(id, Queued { giver, number: 0, bytes }, actor);
         }
+    }
+
+    /// A call that is for another incarnation of the actor is not begun.
+    fn refuse(&mut self, id: ProcessId, queued: &Queued) {
+        let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else {
+            panic!("{id} got a task that is none");
+        };
+        let (failure, outcome) = (raised(None), Outcome::Unread);
+        let values = [Value { body: failure.as_body(), contained: Vec::new() }].into();
+        let (token, retained) = (task.token, Vec::new());
+        let answer = Answer { token, outcome, ran_ns: 0, values, retained };
+        self.with(id, |_, out| out.send(queued.giver, &Frame::Answer(answer)));
     }
 
     fn begin_task(&mut self, id: ProcessId, queued: Queued, constructs: Option<ActorId>) {
@@ -103,6 +145,7 @@ impl World {
         let started = self.now;
         let process = self.process_mut(id);
         let is_task = process.actor.is_none();
+        let lives_as = (!is_task).then_some((process.incarnation, task.incarnation));
         let state = process.actor.and_then(|(_, state)| state).unwrap_or(0);
         let attempt = if is_task { task.attempt } else { 1 };
         process.execution = Some(Execution {
@@ -110,11 +153,14 @@ impl World {
             token: task.token,
             held,
             task: task.id,
-            returns: task.num_returns,
+            returns: task.returns.in_answer(),
             flaky: is_task && job.is_flaky() && task.attempt == 0,
             constructs,
             started,
         });
+        if constructs.is_none() {
+            self.history.begin(id, task.id, lives_as);
+        }
         if is_task {
             let kind = self.kinds.get(&task.id).copied().unwrap_or(0);
             self.occupy(id, cpus_of_kind(kind));
@@ -125,7 +171,7 @@ impl World {
             self.agenda.add(at, Happening::Crash(id));
         }
         let values = task.values.iter().map(|value| Content::from_body(&value.body)).collect();
-        let returns = task.num_returns;
+        let returns = task.returns.in_answer();
         let arrived = Arrived { job, returns, attempt, state, values, nested, handles, giver };
         let menu = self.plan.menu;
         self.begin_thread(id, false, |desk| Box::pin(desk.run(menu, arrived)));
@@ -170,7 +216,7 @@ impl World {
         self.keep_some(id, &thread);
         self.let_go(id, thread);
         let error = match (&values.first(), outcome) {
-            (Some((Content::Failed(failure), _)), Outcome::Raised) => failure.data.clone(),
+            (Some((Content::Failed(failure), _)), Outcome::Raised) => failure.data.to_vec(),
             _ => Vec::new(),
         };
         let constructs = execution.constructs;
@@ -202,7 +248,8 @@ impl World {
         outcome: Outcome,
         values: Vec<(Content, Vec<ObjectKey>)>,
     ) {
-        let Execution { giver, token, held, started, .. } = execution;
+        let Execution { giver, token, held, started, task, .. } = execution;
+        self.history.end(id, task, outcome);
         let ran_ns = self.now - started;
         self.process_mut(id).answered = Some(giver);
         self.with(id, |owner, out| {
@@ -214,7 +261,7 @@ impl World {
                 Value { body: content.as_body(), contained }
             });
             let values = named.collect();
-            owner.hand_over(giver, token, handed_over);
+            owner.hand_over(giver, token, 0, handed_over);
             out.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
         });
     }

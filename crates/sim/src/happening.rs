@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use oxiray_ids::ProcessId;
+use oxiray_ids::{GroupId, ProcessId};
 use oxiray_node::{DiskNews, Transfer};
 use oxiray_wire::cluster::{between_nodes, from_control, to_control};
 use oxiray_wire::control::{from_node, to_node};
@@ -30,6 +30,10 @@ pub(crate) enum Happening {
     },
     /// The control service sees a connection end.
     ControlSeesEnd {
+        connection: u64,
+    },
+    /// The control service gives up a connection over which nothing comes.
+    ControlSeesSilence {
         connection: u64,
     },
     /// A message of the control service comes to a machine.
@@ -59,6 +63,22 @@ pub(crate) enum Happening {
         of: usize,
         epoch: u64,
     },
+    /// A machine sees that no way leads to another,
+    Away {
+        at: usize,
+        of: usize,
+    },
+    /// and that one does again.
+    Back {
+        at: usize,
+        of: usize,
+    },
+    /// It has given up what was between it and another, which lives.
+    Parts {
+        at: usize,
+        of: usize,
+        epoch: u64,
+    },
     /// A message of its node comes to a process,
     ToProcess(ProcessId, from_node::Body),
     /// and of a process to its node.
@@ -72,7 +92,9 @@ pub(crate) enum Happening {
     /// A task has waited for long.
     Lend(ProcessId, u64),
     /// A worker that was asked for is there.
-    WorkerStarts(usize),
+    WorkerStarts(usize, u32),
+    /// The template of an environment is there.
+    TemplateIsThere(usize, u32),
     /// A process ends; its node hears of it then.
     ProcessEnds(ProcessId, &'static str),
     NodeHearsOfEnd(ProcessId, &'static str),
@@ -84,9 +106,19 @@ pub(crate) enum Happening {
     DriverStarts(usize),
     /// Troubles.
     NodeDies,
+    /// A node is to leave in an orderly way.
+    NodeDrains,
     LinkBreaks,
+    /// A machine is cut off from the control service.
+    CutOff,
+    /// Two machines do not reach each other.
+    PairIsCut,
     DriverDies(usize),
     ActorIsKilled,
+    /// A program makes a placement group,
+    GroupIsMade,
+    /// and removes it.
+    GroupIsRemoved(GroupId),
     /// A worker crashes, if it is still there.
     Crash(ProcessId),
     /// All of the world is looked at.

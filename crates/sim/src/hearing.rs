@@ -1,11 +1,12 @@
 //! What processes hear: from their node, as `crates/worker/src/control.rs` takes it in, and from
 //! each other, as `crates/worker/src/runtime.rs` does.
 
-use oxiray_ids::{ActorId, JobId, ProcessId};
+use oxiray_ids::{ActorId, JobId, Origin, ProcessId, StoreKey};
 use oxiray_owner::ActorEnd;
-use oxiray_wire::control::{self, ActorPhase, ActorState, from_node, to_node};
+use oxiray_wire::control::{self, ActorPhase, ActorState, MemoryEnd, from_node, to_node};
 use oxiray_wire::frame::{Frame, task_number};
 
+use crate::broken::Broken;
 use crate::outbox::Peer;
 use crate::process::Queued;
 use crate::world::World;
@@ -29,18 +30,35 @@ impl World {
             Body::Reclaim(_) => self.with(id, |owner, out| owner.on_reclaim(out)),
             Body::ChannelOpened(opened) => {
                 let peer = ProcessId(opened.peer);
-                self.with(id, |_, out| out.open(peer));
+                self.with(id, |owner, out| {
+                    owner.on_channel(peer);
+                    out.open(peer);
+                });
                 self.drain(id, peer);
             }
             Body::ProcessDied(died) => self.hears_of_death(id, ProcessId(died.process)),
             Body::NodeLost(lost) => {
                 self.with(id, |owner, out| owner.on_node_lost(lost.node, &lost.reason, out));
             }
+            Body::NodeDrains(drains) => {
+                self.with(id, |owner, out| owner.on_node_drains(drains.node, out));
+            }
+            Body::ObjectMoved(moved) => {
+                let place = |at: Option<oxiray_wire::cluster::Origin>| {
+                    let at = at.unwrap_or_default();
+                    Origin { node: at.node, key: StoreKey(at.key) }
+                };
+                let (from, to) = (place(moved.from), place(moved.to));
+                self.with(id, |owner, out| owner.on_moved(from, to, out));
+            }
             Body::Unschedulable(failed) => {
                 let shape = failed.shape_key as u32;
-                self.with(id, |owner, out| owner.on_unschedulable(shape, &failed.reason, out));
+                self.with(id, |owner, out| {
+                    owner.on_unschedulable(shape, failed.code(), &failed.reason, out);
+                });
             }
             Body::ActorState(state) => self.hears_of_actor(id, state),
+            Body::GroupState(state) => self.hears_of_group(&state),
             Body::StartActor(start) => self.process_mut(id).start = Some(start),
             Body::JoinJob(config) => {
                 self.process_mut(id).job = JobId::from_slice(&config.job).unwrap_or(JobId::NIL);
@@ -75,7 +93,7 @@ impl World {
         let process = self.process_mut(id);
         process.io.peers.insert(peer, Peer::Dead);
         process.queue.retain(|queued| queued.giver != peer);
-        self.with(id, |owner, out| owner.on_process_died(peer, false, "it died", out));
+        self.with(id, |owner, out| owner.on_process_died(peer, MemoryEnd::Not, "it died", out));
         self.forget_peer(id, peer);
         let seen = control::Peer { process: peer.0 };
         self.tell_node(id, to_node::Body::DeathSeen(seen));
@@ -83,10 +101,11 @@ impl World {
 
     fn hears_of_actor(&mut self, id: ProcessId, state: ActorState) {
         let actor = ActorId::from_slice(&state.actor).expect("an id");
-        let phase = state.phase();
+        let wrong = u64::from(self.is_broken(Broken::Incarnations));
+        let (phase, incarnation) = (state.phase(), state.incarnation().saturating_add(wrong));
         if phase == ActorPhase::Alive {
             let at = ProcessId(state.process);
-            return self.with(id, |owner, out| owner.on_actor_alive(actor, at, out));
+            return self.with(id, |owner, out| owner.on_actor_alive(actor, at, incarnation, out));
         }
         if phase == ActorPhase::Pending {
             return;
@@ -98,11 +117,13 @@ impl World {
         if let Ok(Some(peer)) = self.processes[&id].owner.actor_peer(actor) {
             self.drain(id, peer);
         }
+        let failure = state.failure_code();
         let ActorState { reason, creation_error, class_name, .. } = state;
-        let end = ActorEnd { class_name, reason: reason.clone(), creation_error, during: None };
+        let end =
+            ActorEnd { class_name, reason: reason.clone(), creation_error, failure, during: None };
         self.with(id, |owner, out| match phase {
-            ActorPhase::Dead => owner.on_actor_dead(actor, end, out),
-            _ => owner.on_actor_restarting(actor, &reason, out),
+            ActorPhase::Dead => owner.on_actor_dead(actor, incarnation, end, out),
+            _ => owner.on_actor_restarting(actor, incarnation, &reason, out),
         });
     }
 
@@ -122,7 +143,10 @@ impl World {
                 Frame::Borrowed(id) => owner.on_borrowed(id, out),
                 Frame::Release(id) => owner.on_release(peer, id, out),
                 Frame::SettledArgs(token) => owner.on_settled_args(peer, token, out),
-                Frame::SettledReturns(token) => owner.on_settled_returns(peer, token, out),
+                Frame::SettledReturns(token, item) => {
+                    owner.on_settled_returns(peer, token, item, out);
+                }
+                Frame::Yield(item) => owner.on_yield(peer, item, out),
                 Frame::Blocked => owner.on_blocked(peer, out),
                 Frame::Unblocked => owner.on_unblocked(peer, out),
                 Frame::WantConstructor(actor) => out.send_constructor(peer, actor),

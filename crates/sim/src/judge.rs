@@ -23,6 +23,8 @@ pub(crate) struct Faults {
     pub(crate) links: u64,
     /// actors that ended with their last handle, and with them what they owned,
     pub(crate) exits: u64,
+    /// actors whose node left in good order, which interrupts their calls,
+    pub(crate) moved: u64,
     /// and actors that were killed.
     pub(crate) actors: std::collections::BTreeSet<ActorId>,
 }
@@ -37,7 +39,7 @@ impl Faults {
         match code {
             FailureCode::WorkerCrashed => broken || died,
             FailureCode::ActorDied | FailureCode::ActorUnavailable | FailureCode::ActorCreation => {
-                broken || died || killed
+                broken || died || killed || self.moved > 0
             }
             FailureCode::TaskError
             | FailureCode::OwnerDied
@@ -80,7 +82,7 @@ impl World {
     /// An object failed: as foreseen, or by a fault of this run.
     pub(crate) fn judge(&self, object: ObjectId, failure: &Failure) -> Unread {
         let foreseen = match &*self.expected[&object] {
-            Fate::Raised(number) if failure.data == exception(Some(*number)) => Some(*number),
+            Fate::Raised(number) if *failure.data == *exception(Some(*number)) => Some(*number),
             Fate::Broken
                 if matches!(failure.code, FailureCode::ActorDied | FailureCode::ActorCreation) =>
             {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use oxiray_ids::{Origin, ProcessId, StoreKey};
 use oxiray_node::{DiskNews, Event, Transfer};
 use oxiray_store::{Extent, Miss};
-use oxiray_wire::control::{self, Fetch, PullObject, Refused, to_node};
+use oxiray_wire::control::{self, Fetch, Lacking, PullObject, Refused, to_node};
 
 use crate::desk::{Reply, Unread};
 use crate::happening::Happening;
@@ -129,7 +129,7 @@ impl World {
                 }
                 self.look(id, origin, len, purpose)
             }
-            Err(refused) if refused.node_left => {
+            Err(refused) if refused.lacking() == Lacking::Node => {
                 self.looked(id, origin.node, purpose, Err(Unread::NodeLeft))
             }
             Err(refused) => {
@@ -225,6 +225,8 @@ impl World {
     /// A machine is asked to read an object from another: its bytes take a while.
     pub(crate) fn transfer(&mut self, index: usize, transfer: Transfer) {
         let at = self.now + self.random.between(200 * MICROSECOND, 20 * MILLISECOND);
+        let from = self.by_number.get(&transfer.node).copied();
+        let at = at.max(from.map_or(0, |from| self.reached_at(from, index)));
         self.agenda.add(at, Happening::Transfer(index, transfer));
     }
 

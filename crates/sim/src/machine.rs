@@ -25,6 +25,11 @@ pub(crate) struct Machine {
     pub(crate) node: Option<Node>,
     /// With the control service.
     pub(crate) connection: Option<u64>,
+    /// When it asked to be a member.
+    pub(crate) asked_at: u64,
+    /// Until then it is not heard by the control service, and does not hear it.
+    pub(crate) unheard_until: u64,
+    pub(crate) deaf_until: u64,
     /// Came before it was a member: others may hear of it first.
     pub(crate) early: Vec<Happening>,
     /// Channels with processes of other nodes: ours first.
@@ -71,6 +76,9 @@ impl Machine {
             info,
             node: None,
             connection: None,
+            asked_at: 0,
+            unheard_until: 0,
+            deaf_until: 0,
             early: Vec::new(),
             bridges: BTreeMap::new(),
             early_frames: BTreeMap::new(),
@@ -107,7 +115,7 @@ impl Machine {
     }
 
     /// It became a member: its node begins.
-    pub(crate) fn begin(&mut self, number: u32) {
+    pub(crate) fn begin(&mut self, number: u32, asked_at: u64) {
         self.info.number = number;
         let setup = Setup {
             resources: self.info.total.clone(),
@@ -116,10 +124,12 @@ impl Machine {
             prestart_workers: 0,
             max_starting: 4,
             max_processes: 256,
+            limited_by: String::new(),
             clock_began_ns: 0,
             job: None,
             member: self.info.clone(),
             alone: false,
+            asked_at,
         };
         let table = memory_file("sim-table", TABLE_BYTES).and_then(Table::map).expect("memory");
         self.table = Some(table.clone());
@@ -133,12 +143,18 @@ pub(crate) enum Asked {
     Send(ProcessId, from_node::Body),
     Open([Endpoint; 2]),
     Close(ProcessId, ProcessId),
-    Start,
+    /// A worker of this environment, and the template of one.
+    Start(u32),
+    Template(u32),
     Kill(ProcessId),
     Peer(u32, BetweenNodes),
     Control(to_control::Body),
     Dial(Join),
     Left(u32),
+    /// The node was given up, and is to be another one.
+    Rejoin,
+    /// The node leaves, for this reason.
+    Leave(String),
     Spill(Vec<(StoreKey, Extent)>),
     Restore(StoreKey, Extent),
     ForgetCopy(StoreKey),
@@ -158,9 +174,13 @@ impl Outbox for Wishes {
     fn open_channel(&mut self, ends: [Endpoint; 2]) {
         self.0.push(Asked::Open(ends));
     }
-    fn start_worker(&mut self) {
-        self.0.push(Asked::Start);
+    fn start_worker(&mut self, environment: u32) {
+        self.0.push(Asked::Start(environment));
     }
+    fn make_template(&mut self, environment: u32, _text: &str) {
+        self.0.push(Asked::Template(environment));
+    }
+    fn end_template(&mut self, _environment: u32) {}
     fn kill(&mut self, process: ProcessId) {
         self.0.push(Asked::Kill(process));
     }
@@ -177,12 +197,17 @@ impl Outbox for Wishes {
         self.0.push(Asked::Left(number));
     }
     fn exclude(&mut self, why: String) {
-        // None of these stands still, so none is declared dead by mistake.
         panic!("a node is refused: {why}");
+    }
+    fn rejoin(&mut self, _why: String) {
+        self.0.push(Asked::Rejoin);
     }
     // Whoever has a number can be spoken to, and there is no secret.
     fn add_node(&mut self, _info: &NodeInfo) {}
     fn change_tokens(&mut self, _tokens: Tokens) {}
+    fn leave(&mut self, why: String) {
+        self.0.push(Asked::Leave(why));
+    }
     fn close_channel(&mut self, local: ProcessId, foreign: ProcessId) {
         self.0.push(Asked::Close(local, foreign));
     }

@@ -4,6 +4,7 @@
 use oxiray_control::{Event as ControlEvent, PeerId};
 use oxiray_node::Event;
 use oxiray_wire::cluster::{Join, Welcome, from_control, to_control};
+use oxiray_wire::control::Empty;
 
 use crate::happening::Happening;
 use crate::plan::MILLISECOND;
@@ -15,14 +16,17 @@ const TRY_EVERY: u64 = 100 * MILLISECOND;
 impl World {
     /// A machine asks to be a member for the first time.
     pub(crate) fn join(&mut self, index: usize) {
-        let machine = &self.machines[index];
+        let machine = &mut self.machines[index];
         if machine.alive && machine.node.is_none() {
+            machine.asked_at = self.now;
+            let machine = &self.machines[index];
             self.dial(index, Join { node: Some(machine.info.clone()), ..Join::default() });
         }
     }
 
     /// Makes a new connection with the control service, over which this is said first.
     pub(crate) fn dial(&mut self, index: usize, join: Join) {
+        self.say_to_control(index, to_control::Body::Parting(Empty {}));
         if let Some(old) = self.machines[index].connection.take() {
             let at = self.delivery(Some(index), None);
             self.agenda.add(at, Happening::ControlSeesEnd { connection: old });
@@ -81,7 +85,7 @@ impl World {
         if !machine.alive || machine.connection != Some(connection) {
             return;
         }
-        match body {
+        match self.without_lease(body) {
             from_control::Body::Welcome(welcome) if machine.node.is_none() => {
                 self.begin(index, welcome);
             }
@@ -91,7 +95,8 @@ impl World {
 
     /// A machine became a member: its node begins.
     fn begin(&mut self, index: usize, welcome: Welcome) {
-        self.machines[index].begin(welcome.number);
+        let machine = &mut self.machines[index];
+        machine.begin(welcome.number, machine.asked_at);
         self.event(index, Event::FromControl(from_control::Body::Welcome(welcome)));
         for happening in std::mem::take(&mut self.machines[index].early) {
             self.agenda.add(self.now, happening);

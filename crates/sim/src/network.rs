@@ -131,7 +131,12 @@ impl World {
         }
         self.machines[at].epochs.insert(of, epoch);
         let number = self.machines[of].number();
+        self.on_away(at, of);
         self.event(at, Event::PeerLost(number, "it was reset".into()));
+        if self.machines[of].alive {
+            let back = self.now + self.random.between(0, 50 * MILLISECOND);
+            self.agenda.add(back, Happening::Back { at, of });
+        }
     }
 
     /// A connection between two living nodes that had one breaks.
@@ -160,6 +165,7 @@ impl World {
         if self.random.once_in(200) {
             at += self.random.between(0, 5 * MILLISECOND);
         }
+        at = at.max(self.joined_at(from, to));
         let place = |machine: Option<usize>| machine.map_or(0, |machine| machine + 1);
         let last = self.last_delivery.entry((place(from), place(to))).or_default();
         *last = at.max(*last);

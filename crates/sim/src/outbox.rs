@@ -99,7 +99,7 @@ impl Side<'_> {
     pub(crate) fn open(&mut self, peer: ProcessId) {
         let way = self.io.way_to(peer);
         match self.io.peers.get_mut(&peer) {
-            Some(Peer::Dead | Peer::Open) => {}
+            Some(Peer::Open) => {}
             known => {
                 if let Some(Peer::Asked(waiting)) = known {
                     waiting.drain(..).for_each(|frame| self.rings.push(way, frame));

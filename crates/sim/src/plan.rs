@@ -1,5 +1,6 @@
 //! What a run is made of.
 
+use crate::broken::Broken;
 use crate::random::Random;
 
 /// Nanoseconds in a microsecond,
@@ -51,12 +52,20 @@ pub struct Plan {
     pub menu: Menu,
     /// Nodes that die, at random times within `trouble`.
     pub node_deaths: usize,
+    /// Nodes that are drained, likewise.
+    pub drains: usize,
     /// Connections between two nodes that break, though both live.
     pub broken_links: usize,
+    /// Nodes that are cut off from the control service for a while, in one direction or both.
+    pub cuts: usize,
+    /// Pairs of nodes that do not reach each other for a while, though both reach everybody else.
+    pub pair_cuts: usize,
     /// How often the control service is started again.
     pub control_restarts: usize,
     /// Actors that are killed.
     pub actor_kills: usize,
+    /// Placement groups that programs make, within `trouble`.
+    pub groups: usize,
     /// Troubles happen before this time.
     pub trouble: u64,
     /// A worker crashes once in so many tasks; 0: never.
@@ -68,6 +77,8 @@ pub struct Plan {
     /// Nodes, owners and the control service are validated after one event in so many; in debug
     /// builds nodes do it themselves.
     pub validate_once_in: u64,
+    /// What is broken on purpose.
+    pub broken: Option<Broken>,
 }
 
 impl Plan {
@@ -80,6 +91,7 @@ impl Plan {
         };
         let (node_deaths, broken_links, control_restarts) = (some(3), some(2), some(1));
         let (actor_kills, mortal_drivers, crashes) = (some(2), some(1), some(1) > 0);
+        let drains = some(3);
         let drivers = random.between(1, 3) as usize;
         let sturdy = random.once_in(4);
         let menu = Menu {
@@ -101,14 +113,19 @@ impl Plan {
             steps: random.between(5, 20) as u8,
             menu,
             node_deaths,
+            drains,
             broken_links,
+            cuts: 0,
+            pair_cuts: 0,
             control_restarts,
             actor_kills,
+            groups: 0,
             trouble: random.between(60, 400) * MILLISECOND,
             crash_once_in: if crashes { 15 } else { 0 },
             start_fails_once_in: 20,
             patience: 3 * SECOND,
             validate_once_in: 1,
+            broken: None,
         }
     }
 
@@ -132,14 +149,19 @@ impl Plan {
                 sturdy: false,
             },
             node_deaths: 8,
+            drains: 4,
             broken_links: 6,
+            cuts: 0,
+            pair_cuts: 0,
             control_restarts: 1,
             actor_kills: 2,
+            groups: 0,
             trouble: 2 * SECOND,
             crash_once_in: 100,
             start_fails_once_in: 20,
             patience: 3 * SECOND,
             validate_once_in: 10,
+            broken: None,
         }
     }
 
@@ -154,11 +176,88 @@ impl Plan {
             actors: 50,
             menu: Menu { task_time: (5 * MILLISECOND, 40 * MILLISECOND), ..small.menu },
             node_deaths: 50,
+            drains: 20,
             broken_links: 50,
             trouble: 10 * SECOND,
             crash_once_in: 1_000,
             validate_once_in: 1_000,
             ..small
+        }
+    }
+
+    /// Programs whose actors live for long, among nodes that are cut off from the control service for
+    /// less time than it takes to give them up, or for more.
+    pub fn cut_off(seed: u64) -> Self {
+        let mixed = Self::mixed(seed);
+        Self {
+            actors: 4,
+            menu: Menu {
+                task_time: (MILLISECOND, 8 * SECOND),
+                actors: true,
+                sturdy: false,
+                ..mixed.menu
+            },
+            cuts: 1 + (seed % 4) as usize,
+            drains: 0,
+            trouble: 40 * SECOND,
+            // Nothing new goes to a node that is cut off, be it idle.
+            patience: 120 * SECOND,
+            ..mixed
+        }
+    }
+
+    /// Programs among nodes that do not reach each other, pair by pair, and nothing else goes wrong:
+    /// there is no excuse for any value that is not had, where a third node leads from one to the
+    /// other.
+    pub fn apart(seed: u64) -> Self {
+        let mixed = Self::mixed(seed);
+        Self {
+            nodes: mixed.nodes.max(3),
+            actors: if mixed.menu.sturdy { 0 } else { 4 },
+            mortal_drivers: 0,
+            menu: Menu { task_time: (MILLISECOND, SECOND), ..mixed.menu },
+            pair_cuts: 1 + (seed % 6) as usize,
+            node_deaths: 0,
+            drains: 0,
+            broken_links: 0,
+            control_restarts: 0,
+            actor_kills: 0,
+            crash_once_in: 0,
+            start_fails_once_in: 0,
+            trouble: 10 * SECOND,
+            // What a node was asked for before it was out of reach waits until that is known.
+            patience: 20 * SECOND,
+            ..mixed
+        }
+    }
+
+    /// Placement groups among nodes that die and come, and tasks beside them.
+    pub fn gangs(seed: u64) -> Self {
+        let small = Self::small(seed);
+        Self {
+            tasks: 200,
+            actors: 0,
+            menu: Menu { actors: false, sturdy: true, ..small.menu },
+            node_deaths: 10,
+            drains: 4,
+            broken_links: 0,
+            groups: 60,
+            crash_once_in: 0,
+            ..small
+        }
+    }
+
+    /// A thousand of them among a hundred nodes.
+    pub fn thousand_gangs(seed: u64) -> Self {
+        Self {
+            nodes: 100,
+            cpus: 4,
+            node_deaths: 60,
+            control_restarts: 2,
+            groups: 1_000,
+            trouble: 6 * SECOND,
+            validate_once_in: 100,
+            ..Self::gangs(seed)
         }
     }
 
@@ -171,9 +270,13 @@ impl Plan {
             ("mortal_drivers", self.mortal_drivers as u64),
             ("drivers", self.drivers as u64),
             ("node_deaths", self.node_deaths as u64),
+            ("drains", self.drains as u64),
             ("broken_links", self.broken_links as u64),
+            ("cuts", self.cuts as u64),
+            ("pair_cuts", self.pair_cuts as u64),
             ("control_restarts", self.control_restarts as u64),
             ("actor_kills", self.actor_kills as u64),
+            ("groups", self.groups as u64),
             ("crash_once_in", self.crash_once_in),
             ("nodes", self.nodes as u64),
         ]
@@ -198,10 +301,14 @@ impl Plan {
                 "steps" => plan.steps = value as u8,
                 "tasks" => plan.tasks = value as usize,
                 "actors" => plan.actors = value as usize,
+                "groups" => plan.groups = value as usize,
                 "mortal_drivers" => plan.mortal_drivers = value as usize,
                 "drivers" => plan.drivers = value as usize,
                 "node_deaths" => plan.node_deaths = value as usize,
+                "drains" => plan.drains = value as usize,
                 "broken_links" => plan.broken_links = value as usize,
+                "cuts" => plan.cuts = value as usize,
+                "pair_cuts" => plan.pair_cuts = value as usize,
                 "control_restarts" => plan.control_restarts = value as usize,
                 "actor_kills" => plan.actor_kills = value as usize,
                 "crash_once_in" => plan.crash_once_in = value,

@@ -75,6 +75,8 @@ pub(crate) struct Process {
     pub(crate) start: Option<StartActor>,
     /// What it is, and what its constructor made.
     pub(crate) actor: Option<(ActorId, Option<u64>)>,
+    /// Of that actor.
+    pub(crate) incarnation: u64,
     pub(crate) exit: bool,
     pub(crate) unreferenced: bool,
     /// It was killed, or exits.
@@ -98,11 +100,16 @@ impl Process {
 
 impl World {
     /// Gives a new process of a machine its number.
-    pub(crate) fn add_process(&mut self, machine: usize, driver: Option<usize>) -> ProcessId {
+    pub(crate) fn add_process(
+        &mut self,
+        machine: usize,
+        driver: Option<usize>,
+        environment: u32,
+    ) -> ProcessId {
         let node = self.machines[machine].node.as_mut().expect("is a member");
         let config = JobConfig { log_to_driver: true, ..JobConfig::default() };
         let kind = if driver.is_some() { ProcessKind::Driver } else { ProcessKind::Worker };
-        let admitted = node.admit(kind, 1000, config).expect("there are bells");
+        let admitted = node.admit(kind, 1000, config, environment).expect("there are bells");
         let id = admitted.process;
         let mut owner = Owner::new(id);
         for kind in 0..KINDS {
@@ -128,6 +135,7 @@ impl World {
             lent: None,
             start: None,
             actor: None,
+            incarnation: 0,
             exit: false,
             unreferenced: false,
             leaves: false,
@@ -243,8 +251,7 @@ impl World {
     pub(crate) fn kill(&mut self, id: ProcessId) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         process.leaves = true;
-        // What it owned is lost, be it that it was a worker like others before it was this actor.
-        self.faults.exits += u64::from(process.owner.counts() != (0, 0));
+        self.note_exit(id);
         self.vacate(id);
         let end = self.now + self.random.between(100 * MICROSECOND, 3 * MILLISECOND);
         self.agenda.add(end, Happening::ProcessEnds(id, "killed by signal 9 (SIGKILL)"));
@@ -258,7 +265,12 @@ impl World {
     /// Reads and handles what a peer wrote for a process.
     pub(crate) fn drain(&mut self, id: ProcessId, peer: ProcessId) {
         while self.lives(id) {
-            let way = self.processes[&id].io.way_from(peer);
+            let io = &self.processes[&id].io;
+            // Before it was told of the channel there is nothing that it could read.
+            if !matches!(io.peers.get(&peer), Some(Peer::Open)) {
+                return;
+            }
+            let way = io.way_from(peer);
             let Some(frame) = self.rings.pop(way) else { return };
             self.on_frame(id, peer, frame);
         }

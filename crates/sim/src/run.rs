@@ -4,11 +4,17 @@
 //!   that a fault of the run explains; and every wait ends.
 //! - **S-2** a node that left, as the control service said, is not asked and not listed.
 //! - **S-3** what runs at a node never exceeds what it has.
-//! - **S-4** an actor never lives twice; no two living actors have one name.
+//! - **S-4** an actor never lives twice, be its node cut off or not; no two living actors have one name.
 //! - **S-5** no task waits for long while a node that would do has room for it.
+//! - **S-7** every placement group is created, unless it is removed before; and when all is done, no
+//!   bundle is left anywhere, nor is a group.
 //! - **S-6** when all is done nothing is held anywhere: no object, task or lease in an owner, no
 //!   resource at a node, no object in a store.
 
+use oxiray_control::Health;
+
+use crate::apart::LONGEST_APART;
+use crate::cutting::LONGEST_CUT;
 use crate::happening::Happening;
 use crate::plan::{MILLISECOND, SECOND};
 use crate::program::KINDS;
@@ -19,7 +25,7 @@ use crate::world::{Report, World};
 /// How often everything is looked at.
 const REVIEW_EVERY: u64 = 250 * MILLISECOND;
 /// Nothing ends for so long: something is stuck.
-const STUCK_AFTER: u64 = 30 * SECOND;
+const STUCK_AFTER: u64 = 60 * SECOND;
 /// When all is done, so long is waited before everything must be free.
 const SETTLE: u64 = 5 * SECOND;
 /// So much happens and nothing ends: something goes round in circles.
@@ -42,8 +48,11 @@ impl World {
     pub fn run_watched(mut self, mut watch: impl FnMut(u64, &dyn std::fmt::Debug)) -> Report {
         let begin = self.now;
         // A control service that was started again waits for nodes that died meanwhile.
-        let grace = if self.plan.control_restarts > 0 { oxiray_control::GRACE } else { 0 };
-        let settle = SETTLE + grace;
+        let patience = Health::default().given_up_after().max(oxiray_control::GRACE);
+        let grace = if self.plan.control_restarts > 0 { patience } else { 0 };
+        let cut = if self.plan.cuts > 0 { LONGEST_CUT + patience } else { 0 };
+        let apart = if self.plan.pair_cuts > 0 { LONGEST_APART } else { 0 };
+        let settle = SETTLE + grace + cut + apart;
         while let Some((at, happening)) = self.agenda.next() {
             assert!(at >= self.now, "time goes on");
             self.now = at;
@@ -58,6 +67,7 @@ impl World {
         }
         self.check_end();
         self.report.virtual_ns = self.now - begin;
+        self.report.groups = self.groups.created;
         self.report.retries = self.processes.values().map(|process| process.io.retries).sum();
         self.report
     }
@@ -67,6 +77,7 @@ impl World {
             Happening::Join(machine) => self.join(machine),
             Happening::ToControl { connection, body } => self.control_hears(connection, body),
             Happening::ControlSeesEnd { connection } => self.control_sees_end(connection),
+            Happening::ControlSeesSilence { connection } => self.control_sees_silence(connection),
             Happening::FromControl { machine, connection, body } => {
                 self.machine_hears(machine, connection, body);
             }
@@ -80,6 +91,9 @@ impl World {
             Happening::ControlStarts => self.start_control(),
             Happening::Peer { from, to, epoch, said } => self.on_peer(from, to, epoch, said),
             Happening::Lost { at, of, epoch } => self.on_lost(at, of, epoch),
+            Happening::Parts { at, of, epoch } => self.on_parting(at, of, epoch),
+            Happening::Away { at, of } => self.on_away(at, of),
+            Happening::Back { at, of } => self.on_back(at, of),
             Happening::ToProcess(process, body) => self.process_hears(process, body),
             Happening::FromProcess(process, body) => {
                 if let Some(&machine) = self.by_number.get(&process.node()) {
@@ -90,7 +104,12 @@ impl World {
             Happening::Tick(process) => self.process_tick(process),
             Happening::Wake(process, wait) => self.wake(process, wait),
             Happening::Lend(process, wait) => self.lend_cpus(process, wait),
-            Happening::WorkerStarts(machine) => self.worker_starts(machine),
+            Happening::WorkerStarts(machine, environment) => {
+                self.worker_starts(machine, environment);
+            }
+            Happening::TemplateIsThere(machine, environment) => {
+                self.event(machine, oxiray_node::Event::Template(environment, Ok(())));
+            }
             Happening::ProcessEnds(process, reason) => self.process_ends(process, reason),
             Happening::NodeHearsOfEnd(process, reason) => {
                 if let Some(&machine) = self.by_number.get(&process.node()) {
@@ -110,9 +129,14 @@ impl World {
             }
             Happening::DriverStarts(driver) => self.driver_starts(driver),
             Happening::NodeDies => self.node_dies(),
+            Happening::NodeDrains => self.drain_some_node(),
             Happening::LinkBreaks => self.link_breaks(),
+            Happening::CutOff => self.cut_off_some_node(),
+            Happening::PairIsCut => self.cut_some_pair(),
             Happening::DriverDies(driver) => self.driver_dies(driver),
             Happening::ActorIsKilled => self.kill_some_actor(),
+            Happening::GroupIsMade => self.make_group(),
+            Happening::GroupIsRemoved(group) => self.remove_group(group),
             Happening::Crash(process) => {
                 if self.lives(process) {
                     self.faults.processes += 1;
@@ -128,14 +152,16 @@ impl World {
         self.check_members();
         self.check_waiting();
         let trouble = self.now < SECOND + self.plan.trouble || self.head.control.is_none();
-        let done = self.drivers[..self.plan.drivers].iter().all(|driver| driver.is_done);
+        let drivers = &self.drivers[..self.plan.drivers];
+        let groups = self.groups_left();
+        let done = drivers.iter().all(|driver| driver.is_done) && groups.is_empty();
         if done && !trouble && self.done_at.is_none() {
             self.done_at = Some(self.now);
             self.let_all_go();
         }
         assert!(
             done || trouble || self.now < self.progressed_at + STUCK_AFTER,
-            "S-1: nothing moves: {}",
+            "S-1, S-7: nothing moves: {}; groups: {groups:?}",
             self.describe()
         );
         self.agenda.add(self.now + REVIEW_EVERY, Happening::Review);
@@ -156,7 +182,7 @@ impl World {
         let busy = self.processes.iter().filter(|(_, p)| p.thread.is_some() || p.start.is_some());
         let busy = busy.map(|(id, process)| {
             let (waiting, counts) = (&process.waiting, process.owner.counts());
-            let why = process.owner.reasons(5, |_, _| true);
+            let why = process.owner.reasons(20, |_, _| true);
             format!("{id} waits for {waiting:?}, and has {counts:?} objects and tasks: {why:?}")
         });
         busy.collect::<Vec<_>>().join("; ")
@@ -226,6 +252,7 @@ impl World {
             if let Some(node) = &machine.node {
                 node.validate();
                 let (load, number) = (node.load(), machine.number());
+                assert_eq!(node.bundles(), [], "S-7: node {number}, {:?}", self.groups);
                 assert_eq!(load.available, machine.info.total, "S-6: node {number}");
                 assert_eq!(load.waiting, 0, "S-6: node {number}");
                 assert_eq!(node.busy_workers().count(), 0, "S-6: node {number}");
@@ -235,6 +262,7 @@ impl World {
         }
         if let Some(control) = &self.head.control {
             control.validate();
+            assert_eq!(control.group_count(), 0, "S-7");
         }
     }
 }

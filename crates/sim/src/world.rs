@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use oxiray_control::{Event as ControlEvent, PeerId};
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
 use oxiray_node::Event;
-use oxiray_wire::cluster::between_nodes;
-use oxiray_wire::control::{ChannelOpened, from_node};
+use oxiray_wire::cluster::{between_nodes, to_control};
+use oxiray_wire::control::{ChannelOpened, Text, from_node};
 
 use crate::desk::Submission;
 use crate::drivers::Driver;
+use crate::groups::Made;
 use crate::happening::{Agenda, Happening, Said};
 use crate::head::Head;
+use crate::history::History;
 use crate::judge::Faults;
 use crate::machine::{Asked, Machine, Wishes};
 use crate::oracle::{ActorFate, Fate, Oracle};
@@ -41,6 +44,10 @@ pub struct Report {
     pub control_events: u64,
     /// Nodes that died.
     pub deaths: u64,
+    /// Nodes that were drained, and left.
+    pub drained: u64,
+    /// Placement groups that were created.
+    pub groups: u64,
     /// Leases that were granted,
     pub grants: u64,
     /// and units that a node declined.
@@ -65,6 +72,8 @@ impl std::ops::Add for Report {
             owner_events: self.owner_events + other.owner_events,
             control_events: self.control_events + other.control_events,
             deaths: self.deaths + other.deaths,
+            drained: self.drained + other.drained,
+            groups: self.groups + other.groups,
             grants: self.grants + other.grants,
             declined: self.declined + other.declined,
             tasks_done_at: self.tasks_done_at.max(other.tasks_done_at),
@@ -86,6 +95,8 @@ pub struct World {
     pub(crate) last_delivery: HashMap<(usize, usize), u64>,
     /// How often the connection of two machines broke.
     pub(crate) broken: BTreeMap<(usize, usize), u64>,
+    /// When two machines that are cut from each other find a way, or heal.
+    pub(crate) apart: BTreeMap<(usize, usize), u64>,
     pub(crate) processes: BTreeMap<ProcessId, Process>,
     pub(crate) rings: Rings,
     /// When the last message of a process comes to its node, and of its node to it.
@@ -93,6 +104,7 @@ pub struct World {
     pub(crate) last_to_process: BTreeMap<ProcessId, u64>,
     pub(crate) drivers: Vec<Driver>,
     pub(crate) oracle: Oracle,
+    pub(crate) history: History,
     /// What every object and actor turns out to be.
     pub(crate) expected: HashMap<ObjectId, Rc<Fate>>,
     pub(crate) actors: HashMap<ActorId, ActorFate>,
@@ -103,6 +115,7 @@ pub struct World {
     /// Who has each name, and who asked for one.
     pub(crate) named: HashMap<String, ActorId>,
     pub(crate) naming: HashMap<ActorId, (String, Submission)>,
+    pub(crate) groups: Made,
     pub(crate) faults: Faults,
     pub(crate) progressed_at: u64,
     /// What had happened then.
@@ -124,18 +137,21 @@ impl World {
             by_number: HashMap::new(),
             last_delivery: HashMap::new(),
             broken: BTreeMap::new(),
+            apart: BTreeMap::new(),
             processes: BTreeMap::new(),
             rings: Rings::default(),
             last_to_node: BTreeMap::new(),
             last_to_process: BTreeMap::new(),
             drivers: Vec::new(),
             oracle: Oracle { menu: plan.menu },
+            history: History::default(),
             expected: HashMap::new(),
             actors: HashMap::new(),
             kinds: HashMap::new(),
             incarnations: BTreeMap::new(),
             named: HashMap::new(),
             naming: HashMap::new(),
+            groups: Made::default(),
             faults: Faults::default(),
             progressed_at: SECOND,
             progressed: 0,
@@ -175,8 +191,12 @@ impl World {
         };
         add(plan.node_deaths, || Happening::NodeDies);
         add(plan.broken_links, || Happening::LinkBreaks);
+        add(plan.cuts, || Happening::CutOff);
+        add(plan.pair_cuts, || Happening::PairIsCut);
+        add(plan.drains, || Happening::NodeDrains);
         add(plan.control_restarts, || Happening::ControlStops);
         add(plan.actor_kills, || Happening::ActorIsKilled);
+        add(plan.groups, || Happening::GroupIsMade);
         for index in plan.drivers..plan.drivers + plan.mortal_drivers {
             let at = self.now + self.random.between(20 * MILLISECOND, plan.trouble);
             self.agenda.add(at, Happening::DriverDies(index));
@@ -242,9 +262,13 @@ impl World {
                 }
             }
             Asked::Close(local, foreign) => self.close_bridge(index, local, foreign),
-            Asked::Start => {
+            Asked::Start(environment) => {
                 let at = self.now + self.random.between(2 * MILLISECOND, 10 * MILLISECOND);
-                self.agenda.add(at, Happening::WorkerStarts(index));
+                self.agenda.add(at, Happening::WorkerStarts(index, environment));
+            }
+            Asked::Template(environment) => {
+                let at = self.now + self.random.between(10 * MILLISECOND, 500 * MILLISECOND);
+                self.agenda.add(at, Happening::TemplateIsThere(index, environment));
             }
             Asked::Kill(process) => self.kill(process),
             Asked::Peer(node, message) => {
@@ -258,6 +282,8 @@ impl World {
                 self.machines[index].left.insert(number);
                 self.machines[index].early_frames.remove(&number);
             }
+            Asked::Rejoin => self.machine_goes(index),
+            Asked::Leave(why) => self.machine_leaves(index, why),
             Asked::Spill(batch) => self.spill(index, batch),
             Asked::Restore(key, extent) => self.restore(index, key, extent),
             Asked::ForgetCopy(key) => self.forget_copy(index, key),
@@ -280,6 +306,38 @@ impl World {
         let dead = all[self.random.place(all.len())];
         self.report.deaths += 1;
         self.faults.nodes += 1;
+        self.machine_goes(dead);
+    }
+
+    /// Some machine that nobody counts on is to leave, with all the time that it needs.
+    pub(crate) fn drain_some_node(&mut self) {
+        let may = |machine: &Machine| machine.alive && !machine.is_safe && machine.node.is_some();
+        let all = (0..self.machines.len()).filter(|index| may(&self.machines[*index]));
+        let all: Vec<usize> = all.collect();
+        if all.is_empty() || self.head.control.is_none() {
+            return;
+        }
+        let index = all[self.random.place(all.len())];
+        let node = self.machines[index].info.address.clone();
+        let drain = oxiray_wire::cluster::Drain { node, ..Default::default() };
+        // A tool's connection, of which the answer is not read.
+        self.control_event(ControlEvent::Message(PeerId(u64::MAX), to_control::Body::Drain(drain)));
+    }
+
+    /// A machine has nothing left to do, and leaves.
+    fn machine_leaves(&mut self, index: usize, text: String) {
+        self.report.drained += 1;
+        // What an actor owns goes with it when it is started again elsewhere.
+        let here =
+            self.incarnations.values().filter(|id| id.node() == self.machines[index].number());
+        let here = here.count() as u64;
+        self.faults.exits += here;
+        self.faults.moved += here;
+        self.say_to_control(index, to_control::Body::Leave(Text { text }));
+        self.machine_goes(index);
+    }
+
+    fn machine_goes(&mut self, dead: usize) {
         self.end_machine(dead);
         let others: Vec<usize> = (0..self.machines.len()).collect();
         for other in others {

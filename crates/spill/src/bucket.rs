@@ -251,7 +251,7 @@ fn next_part(records: &mut Records<'_>, limit: usize) -> Option<Bytes> {
 }
 
 /// The client for `url`, set up by environment variables of the usual names and then `options`.
-fn client(
+pub(crate) fn client(
     scheme: ObjectStoreScheme,
     url: &Url,
     options: &[(String, String)],
@@ -307,7 +307,7 @@ fn client(
 }
 
 /// An error with its causes, on one line.
-fn told(error: &Error) -> String {
+pub(crate) fn told(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

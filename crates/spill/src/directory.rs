@@ -18,6 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use oxiray_sys::machine::{is_mark_of_here, mark};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -227,7 +228,7 @@ fn claim(path: &Path) -> io::Result<File> {
             Err(error) => return Err(error),
         }
         let made = hold(path).and_then(|held| match held {
-            Some(mut lock) => lock.write_all(machine().as_bytes()).map(|()| Some(lock)),
+            Some(mut lock) => lock.write_all(mark().as_bytes()).map(|()| Some(lock)),
             None => Ok(None),
         });
         match made {
@@ -300,7 +301,8 @@ fn remove_if_abandoned(path: &Path) -> io::Result<()> {
     }
     let mut maker = String::new();
     (&mut lock).take(4096).read_to_string(&mut maker)?;
-    if !made_here(&maker) {
+    // D-4. An owner that crashed before it wrote anything left nothing worth keeping.
+    if !maker.is_empty() && !is_mark_of_here(&maker) {
         return Ok(());
     }
     let gone = path.with_added_extension(format!("gone-{}", std::process::id()));
@@ -308,35 +310,4 @@ fn remove_if_abandoned(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(&gone)?;
     tracing::info!("removed {}, left behind by a session that crashed", path.display());
     Ok(())
-}
-
-/// What tells this machine from others: the boot, which containers on it share, and the name,
-/// which stays over a boot.
-fn machine() -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let (boot, name) = (read("/proc/sys/kernel/random/boot_id"), read("/proc/sys/kernel/hostname"));
-    format!("{}\n{}\n", boot.trim(), name.trim())
-}
-
-/// Whether the machine that wrote `maker` is this one (D-4). An owner that crashed before it wrote
-/// anything left nothing worth keeping.
-fn made_here(maker: &str) -> bool {
-    let here = machine();
-    maker.is_empty()
-        || maker.lines().zip(here.lines()).any(|(theirs, ours)| theirs == ours && !ours.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_is_known_by_its_boot_or_its_name() {
-        let here = machine();
-        let (boot, name) = here.trim_end().split_once('\n').expect("two lines");
-        assert!(made_here(&here) && made_here(""));
-        assert!(made_here(&format!("{boot}\nother\n")), "another container on this machine");
-        assert!(made_here(&format!("other\n{name}\n")), "this machine before its last boot");
-        assert!(!made_here("other\nother\n"), "D-4");
-    }
 }

@@ -3,6 +3,7 @@
 //! - [`Target`]: where to spill to, as the user says it
 //! - [`Spillway`]: writes, reads and deletes spilled objects; knows what is there
 //! - [`Clerk`]: the threads that do so for an event loop
+//! - [`download`]: one file of a bucket
 //! - [`SpillError`]: what can go wrong, and what to do about it
 //!
 //! Several objects go into one file, because small files are slow. A file is written once and
@@ -18,6 +19,8 @@ mod bucket;
 mod clerk;
 mod directory;
 mod disk;
+#[cfg(feature = "url")]
+mod download;
 mod error;
 mod ledger;
 mod record;
@@ -25,6 +28,8 @@ mod spillway;
 mod target;
 
 pub use clerk::{Clerk, Done, Job};
+#[cfg(feature = "url")]
+pub use download::download;
 pub use error::SpillError;
 pub use ledger::Usage;
 pub use record::Place;

@@ -150,3 +150,20 @@ fn a_server_that_goes_away_loses_nothing() {
     *server.objects.lock().unwrap() = kept;
     assert_eq!(read(&spillway, &place).as_deref(), Ok(&b"object"[..]));
 }
+
+#[test]
+fn one_file_of_a_bucket_is_brought_here_or_nothing_is() {
+    let server = Server::start();
+    let package: Vec<u8> = (0..3_000_000u32).map(|index| index as u8).collect();
+    server.objects.lock().unwrap().insert("/bucket/p/a.zip".to_owned(), package.clone());
+    let folder = std::env::temp_dir().join(format!("oxiray-download-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let to = folder.join("a.zip");
+    oxiray_spill::download("s3://bucket/p/a.zip", &to, &server.options()).expect("it is there");
+    assert!(std::fs::read(&to).expect("a file") == package);
+    let missing = folder.join("b.zip");
+    let error = oxiray_spill::download("s3://bucket/p/b.zip", &missing, &server.options());
+    assert!(error.expect_err("it is not there").contains("p/b.zip"));
+    assert!(!missing.exists());
+    std::fs::remove_dir_all(folder).expect("it is ours");
+}

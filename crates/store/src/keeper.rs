@@ -27,6 +27,7 @@
 mod copies;
 mod ending;
 mod fetch;
+mod moving;
 mod report;
 mod room;
 mod slabs;
@@ -47,6 +48,7 @@ use crate::slots::Slots;
 use crate::table::{Extent, Table};
 use crate::word::{State, Word};
 
+pub use moving::ToMove;
 use report::Spilled;
 pub use report::Usage;
 use slabs::Slab;
@@ -55,15 +57,41 @@ use slabs::Slab;
 /// then whether memory can be had.
 const LOOK_AGAIN: u64 = 20_000_000;
 
-/// Why there is no memory.
+/// What there is none of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// The object: it is lost.
+    Object,
+    /// Memory.
+    Memory,
+    /// Memory, and room on disk for what is in it.
+    Disk,
+}
+
+/// Why there is no memory, or no object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
+    /// What is lacking.
+    pub lack: Lack,
     /// In words, with the remedy.
     pub text: String,
-    /// There is no memory; otherwise the object is lost.
-    pub store_full: bool,
-    /// The disk is full, too.
-    pub out_of_disk: bool,
+}
+
+impl Refusal {
+    /// An object is not to be had.
+    pub fn lost(text: impl Into<String>) -> Self {
+        Self { lack: Lack::Object, text: text.into() }
+    }
+
+    /// Waiting for memory was of no use.
+    pub(crate) fn full(text: impl Into<String>) -> Self {
+        Self { lack: Lack::Memory, text: text.into() }
+    }
+
+    /// An object was freed while somebody wanted it.
+    pub fn freed() -> Self {
+        Self::lost("it was freed, or the process that owned it died")
+    }
 }
 
 /// What the keeper wants done.
@@ -238,8 +266,7 @@ impl Keeper {
     ) {
         if !self.rows.contains_key(&from) {
             // It is dead: nobody would ever seal it, nor free it.
-            let text = "this process has no part in the object store".to_owned();
-            let why = Refusal { text, store_full: false, out_of_disk: false };
+            let why = Refusal::lost("this process has no part in the object store");
             return out.allocated(from, request, Err(why));
         }
         if size > self.arena.size() {
@@ -247,11 +274,7 @@ impl Keeper {
             let text = format!(
                 "{error}. Give init(object_store_memory=) a larger number, or split the value."
             );
-            return out.allocated(
-                from,
-                request,
-                Err(Refusal { text, store_full: true, out_of_disk: false }),
-            );
+            return out.allocated(from, request, Err(Refusal::full(text)));
         }
         let purpose = Purpose::Allocate { owner };
         self.waiting.push_back(Waiting { from, request, size, purpose, since: now });
@@ -354,7 +377,7 @@ impl Keeper {
         }
         out.gone(entry.key);
         for (to, request) in self.fetching.remove(&slot).unwrap_or_default() {
-            out.fetched(to, request, Err(freed()));
+            out.fetched(to, request, Err(Refusal::freed()));
         }
         self.waiting.retain(
             |waiting| !matches!(waiting.purpose, Purpose::Restore(key) if key == entry.key),
@@ -384,9 +407,4 @@ impl Keeper {
     fn is_pinned(&self, slot: u32) -> bool {
         self.table.is_pinned(slot, self.rows.values().copied())
     }
-}
-
-fn freed() -> Refusal {
-    let text = "it was freed, or the process that owned it died".to_owned();
-    Refusal { text, store_full: false, out_of_disk: false }
 }

@@ -29,6 +29,6 @@ pub use arena::{ALIGNMENT, Arena, ArenaError};
 #[cfg(not(feature = "shuttle"))]
 pub use carver::{Carver, SlabGrant};
 #[cfg(not(feature = "shuttle"))]
-pub use keeper::{Keeper, Orders, Refusal, Usage};
+pub use keeper::{Keeper, Lack, Orders, Refusal, ToMove, Usage};
 pub use table::{Extent, MAX_ROWS, MAX_SLOTS, Miss, TABLE_BYTES, Table};
 pub use word::{State, Word};

@@ -83,6 +83,10 @@ impl Word {
         Self(self.0 | OWNED)
     }
 
+    pub(crate) fn unowned(self) -> Self {
+        Self(self.0 & !OWNED)
+    }
+
     pub(crate) fn doomed(self) -> Self {
         Self(self.0 | DOOMED)
     }

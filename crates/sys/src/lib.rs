@@ -8,9 +8,11 @@
 //! - [`termination`]: being asked to end, as something to poll
 //! - [`clock`]: the two clocks
 //! - [`cpu`]: on which processors a thread runs
+//! - [`control_group`]: control groups of the kernel, and what they say of memory
 //! - [`machine`]: the memory that there is and who uses it, the host's name, random bytes
 
 pub mod clock;
+pub mod control_group;
 pub mod cpu;
 pub mod eventfd;
 pub mod futex;

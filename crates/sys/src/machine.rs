@@ -1,7 +1,23 @@
-//! What the machine has, read from the kernel.
+//! What the machine has, and which it is, read from the kernel.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::control_group::{ControlGroup, USUAL_ROOT, stalled_us};
+
+/// What tells this machine from others, to be written into what it makes on a disk that several may
+/// share: the boot, which containers on it have in common, and the name, which stays over a boot.
+pub fn mark() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (boot, name) = (read("/proc/sys/kernel/random/boot_id"), read("/proc/sys/kernel/hostname"));
+    format!("{}\n{}\n", boot.trim(), name.trim())
+}
+
+/// Whether this machine wrote that mark, now or before its last boot.
+pub fn is_mark_of_here(mark_there: &str) -> bool {
+    let here = mark();
+    mark_there.lines().zip(here.lines()).any(|(there, here)| there == here && !here.is_empty())
+}
 
 /// Memory of the machine, or of the control group that this process may use.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -19,20 +35,10 @@ impl Memory {
     }
 }
 
-/// Where a control group says its limit, its use, and the part of that which is cache.
-#[derive(Debug)]
-struct Group {
-    limit: PathBuf,
-    used: PathBuf,
-    statistics: PathBuf,
-    /// Name of the cache's line in `statistics`.
-    cache: &'static str,
-}
-
 /// Reads the memory of the machine; where to look is found out once.
 #[derive(Debug)]
 pub struct MemoryReader {
-    groups: Vec<Group>,
+    groups: Vec<ControlGroup>,
 }
 
 impl Default for MemoryReader {
@@ -44,18 +50,21 @@ impl Default for MemoryReader {
 impl MemoryReader {
     /// One that looks at the groups which this process is in now.
     pub fn new() -> Self {
-        Self { groups: groups() }
+        Self::of_groups_at(Path::new(USUAL_ROOT))
+    }
+
+    /// The same, where the kernel's groups are at `root`.
+    pub fn of_groups_at(root: &Path) -> Self {
+        let own = ControlGroup::own(root, "memory");
+        Self { groups: own.map(|own| own.with_ancestors(root)).unwrap_or_default() }
     }
 
     /// Of the machine and all groups above this process, the one nearest its limit.
     pub fn read(&self) -> Memory {
         let machine = of_machine(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
         let groups = self.groups.iter().filter_map(|group| {
-            let total = read_number(&group.limit).filter(|&limit| limit < machine.total)?;
-            let statistics = fs::read_to_string(&group.statistics).unwrap_or_default();
-            let cache = field(&statistics, group.cache).unwrap_or(0);
-            let used = read_number(&group.used)?.saturating_sub(cache);
-            Some(Memory { total, used })
+            let total = group.memory_limit().filter(|&limit| limit < machine.total)?;
+            Some(Memory { total, used: group.memory_used()? })
         });
         let nearest = |a: &Memory, b: &Memory| a.used_fraction().total_cmp(&b.used_fraction());
         groups.chain([machine]).max_by(nearest).unwrap_or(machine)
@@ -64,47 +73,32 @@ impl MemoryReader {
     /// Bytes that this process and its workers may use at most.
     pub fn limit(&self) -> u64 {
         let machine = of_machine(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
-        let limits = self.groups.iter().filter_map(|group| read_number(&group.limit));
+        let limits = self.groups.iter().filter_map(ControlGroup::memory_limit);
         limits.chain([machine.total]).min().unwrap_or(0)
     }
-}
 
-fn groups() -> Vec<Group> {
-    let mut found = Vec::new();
-    for line in fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next(), parts.next(), parts.next());
-        let path = Path::new(path.unwrap_or("/").trim_start_matches('/'));
-        let (root, names) = match controllers {
-            Some("") => ("/sys/fs/cgroup", ["memory.max", "memory.current", "inactive_file"]),
-            Some(names) if names.split(',').any(|name| name == "memory") => (
-                "/sys/fs/cgroup/memory",
-                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"],
-            ),
-            _ => continue,
-        };
-        for above in path.ancestors() {
-            let folder = Path::new(root).join(above);
-            if read_number(&folder.join(names[0])).is_some() {
-                let [limit, used, cache] = names;
-                found.push(Group {
-                    limit: folder.join(limit),
-                    used: folder.join(used),
-                    statistics: folder.join("memory.stat"),
-                    cache,
-                });
-            }
-        }
+    /// How many processes the kernel has killed for want of memory: of this group, or of the
+    /// machine where there is none.
+    pub fn kernel_kills(&self) -> u64 {
+        let of_group = self.groups.first().and_then(ControlGroup::kernel_kills);
+        let machine = || field(&fs::read_to_string("/proc/vmstat").ok()?, "oom_kill");
+        of_group.or_else(machine).unwrap_or(0)
     }
-    found
+
+    /// How long everything has stood still for want of memory, in microseconds, as far as the
+    /// kernel says.
+    pub fn stalled_us(&self) -> u64 {
+        let of_group = self.groups.iter().find_map(ControlGroup::stalled_us);
+        let machine = || stalled_us(&fs::read_to_string("/proc/pressure/memory").ok()?);
+        of_group.or_else(machine).unwrap_or(0)
+    }
 }
 
-fn read_number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        rest.starts_with([':', ' ', '\t']).then_some(rest)
+    })?;
     line.trim_start_matches(':').split_whitespace().next()?.parse().ok()
 }
 
@@ -148,6 +142,16 @@ pub fn random_bytes<const N: usize>() -> std::io::Result<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_is_known_by_its_boot_or_its_name() {
+        let here = mark();
+        let (boot, name) = here.trim_end().split_once('\n').expect("two lines");
+        assert!(is_mark_of_here(&here));
+        assert!(is_mark_of_here(&format!("{boot}\nother\n")), "another container of this machine");
+        assert!(is_mark_of_here(&format!("other\n{name}\n")), "this machine before its last boot");
+        assert!(!is_mark_of_here("other\nother\n") && !is_mark_of_here(""));
+    }
 
     #[test]
     fn the_kernels_tables_are_read() {

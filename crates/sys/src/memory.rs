@@ -109,6 +109,13 @@ impl Mapping {
         unsafe { AtomicU64::from_ptr(self.check(offset, 8, 8).cast()) }
     }
 
+    /// `N` double words from `offset` on, shared with other processes.
+    #[inline]
+    pub fn atomic_u64s<const N: usize>(&self, offset: usize) -> &[AtomicU64; N] {
+        // SAFETY: in bounds, aligned, mapped as long as `self`; all access is atomic.
+        unsafe { &*self.check(offset, 8 * N, 8).cast() }
+    }
+
     /// Copies `bytes` to `offset`. The caller's protocol says that nobody else
     /// uses that range now.
     #[inline]

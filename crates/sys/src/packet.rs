@@ -9,7 +9,9 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, Mode};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
@@ -108,13 +110,39 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Resu
     if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
+    send_as(socket, bytes, &mut ancillary, SendFlags::NOSIGNAL)
+}
+
+/// Sends one packet if there is room for it now, else it is `WouldBlock`; whatever the socket's mode.
+pub fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    send_as(socket, bytes, &mut SendAncillaryBuffer::default(), flags)
+}
+
+fn send_as(
+    socket: impl AsFd,
+    bytes: &[u8],
+    ancillary: &mut SendAncillaryBuffer<'_, '_, '_>,
+    flags: SendFlags,
+) -> io::Result<()> {
     loop {
-        match sendmsg(&socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+        match sendmsg(&socket, &[IoSlice::new(bytes)], ancillary, flags) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
             Ok(sent) if sent == bytes.len() => return Ok(()),
             Ok(_) => return Err(io::Error::new(io::ErrorKind::WriteZero, "packet cut short")),
         }
+    }
+}
+
+/// Sleeps until there is something to receive, or the other end is gone; whether that came in time.
+pub fn await_packet(socket: impl AsFd, within: Duration) -> io::Result<bool> {
+    let within = Timespec::try_from(within).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut polled = [PollFd::new(&socket, PollFlags::IN)];
+    match poll(&mut polled, Some(&within)) {
+        // Whoever waits looks at signals, too.
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        polled => Ok(polled? > 0),
     }
 }
 
@@ -127,7 +155,9 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<(usize
         let mut slices = [IoSliceMut::new(buffer)];
         match recvmsg(&socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => continue,
-            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            // The other end went without having read everything. That is said once, and before what
+            // it said itself, which is still there.
+            Err(rustix::io::Errno::CONNRESET) => continue,
             Err(error) => return Err(error.into()),
             Ok(received) => break received,
         }
@@ -163,6 +193,18 @@ mod tests {
         let (len, fds) = receive(&right, &mut buffer).unwrap().unwrap();
         assert_eq!((&buffer[..len], fds.len()), (&b"again"[..], 0));
         drop(left);
+        assert!(receive(&right, &mut buffer).unwrap().is_none());
+    }
+
+    #[test]
+    fn last_words_are_heard_of_who_did_not_listen() {
+        let (left, right) = pair().unwrap();
+        send(&right, b"are you there?", &[]).unwrap();
+        send(&left, b"farewell", &[]).unwrap();
+        drop(left);
+        let mut buffer = [0; 64];
+        let (len, _) = receive(&right, &mut buffer).unwrap().unwrap();
+        assert_eq!(&buffer[..len], b"farewell");
         assert!(receive(&right, &mut buffer).unwrap().is_none());
     }
 

@@ -21,6 +21,28 @@ pub fn give_way() {
     let _ = rustix::process::nice(19);
 }
 
+/// From now on, a file that would grow beyond its limit is an error: by default that ends a process.
+pub fn ignore_file_size_signal() {
+    // SAFETY: the signal has no handler that anything of ours could be called by.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// How large files may become.
+#[derive(Clone, Copy, Debug)]
+pub struct FileSize(pub rustix::process::Rlimit);
+
+/// What `command` starts may have files of this size, whatever we may.
+pub fn limit_file_size(command: &mut Command, size: FileSize) {
+    // SAFETY: between fork and exec only one async-signal-safe call is made.
+    unsafe {
+        command.pre_exec(move || {
+            Ok(rustix::process::setrlimit(rustix::process::Resource::Fsize, size.0)?)
+        });
+    }
+}
+
 /// Starts `command` in a session of its own, so that Ctrl-C at a terminal does
 /// not reach it, with `socket` as its descriptor `number`.
 pub fn spawn_detached(command: &mut Command, socket: OwnedFd, number: i32) -> io::Result<Child> {
@@ -45,6 +67,15 @@ pub fn spawn_detached(command: &mut Command, socket: OwnedFd, number: i32) -> io
     let child = command.spawn();
     drop(socket);
     child
+}
+
+/// From now on what our descendants leave behind when they end becomes our child.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: this call only sets a flag of this process.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sends `signal` to process `pid`. Whether it still lives is not an error here.

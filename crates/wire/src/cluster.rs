@@ -8,31 +8,19 @@
 
 use prost::Message;
 
-use crate::control::{Amount, Empty, FromNode, Text, ToNode};
+use crate::control::{Amount, Empty, FromNode, Shape, Text, ToNode, incarnation};
 
+mod groups;
+mod heads;
+mod leaving;
+mod membership;
 mod nodes;
 
+pub use groups::*;
+pub use heads::*;
+pub use leaving::*;
+pub use membership::*;
 pub use nodes::*;
-
-/// How a control service is to be.
-#[derive(Clone, PartialEq, Message)]
-pub struct ControlConfig {
-    /// Where it listens: `0.0.0.0:6379`.
-    #[prost(string, tag = "1")]
-    pub listen: String,
-    /// File of the cluster's tokens; empty: it is an insecure one.
-    #[prost(string, tag = "2")]
-    pub keyring: String,
-    /// Where it keeps its state: `memory:`, a path, a URL of Redis.
-    #[prost(string, tag = "3")]
-    pub store: String,
-    /// The cluster's directory on its machine: for its log, and the socket that it is known by.
-    #[prost(string, tag = "4")]
-    pub home: String,
-    /// Where others reach it: `10.0.0.1:6379`.
-    #[prost(string, tag = "5")]
-    pub address: String,
-}
 
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
@@ -122,6 +110,23 @@ pub struct NodeInfo {
     /// Programs or tasks have run there: what they recorded is there, and goes with it.
     #[prost(bool, tag = "18")]
     pub has_worked: bool,
+    /// Why it is to leave once what it has is elsewhere; empty: it is not.
+    #[prost(string, tag = "30")]
+    pub draining: String,
+    /// When it leaves at the latest: wall-clock milliseconds; 0: whenever it is done.
+    #[prost(uint64, tag = "31")]
+    pub drain_until_ms: u64,
+    /// It is not given up before it was silent for so many milliseconds, whatever the settings are
+    /// now: it was promised that.
+    #[prost(uint64, tag = "32")]
+    pub patience_ms: u64,
+}
+
+impl NodeInfo {
+    /// Whether it is a member that takes no new work and is about to leave.
+    pub fn is_draining(&self) -> bool {
+        !self.draining.is_empty()
+    }
 }
 
 /// Asks to be a member, or to be one again after the control service went away.
@@ -143,6 +148,9 @@ pub struct Join {
     /// control service may have missed the end. Empty: the node does not say.
     #[prost(uint64, repeated, tag = "5")]
     pub processes: Vec<u64>,
+    /// Bundles that are reserved there.
+    #[prost(message, repeated, tag = "6")]
+    pub bundles: Vec<HeldBundle>,
 }
 
 /// A driver's program.
@@ -172,20 +180,9 @@ pub struct Job {
     /// Why it ended, if its driver did not say that it would.
     #[prost(string, tag = "8")]
     pub failure: String,
-}
-
-/// Answer to [`Join`].
-#[derive(Clone, PartialEq, Message)]
-pub struct Welcome {
-    /// The node's number.
-    #[prost(uint32, tag = "1")]
-    pub number: u32,
-    /// Sixteen bytes that name the cluster.
-    #[prost(bytes = "vec", tag = "2")]
-    pub cluster: Vec<u8>,
-    /// All members.
-    #[prost(message, repeated, tag = "3")]
-    pub nodes: Vec<NodeInfo>,
+    /// The id by which it was handed in; empty: it came by itself.
+    #[prost(string, tag = "9")]
+    pub submission: String,
 }
 
 /// What is free at a node, and what waits.
@@ -209,6 +206,9 @@ pub struct Load {
     /// As in [`NodeInfo`].
     #[prost(bool, tag = "6")]
     pub has_worked: bool,
+    /// Nothing is heard of the node at the moment, says the control service.
+    #[prost(bool, tag = "7")]
+    pub suspect: bool,
 }
 
 /// Loads of several nodes.
@@ -228,7 +228,8 @@ pub struct OfProcess {
     /// What it says.
     #[prost(message, optional, tag = "2")]
     pub message: Option<ToNode>,
-    /// Of an actor that it makes: how often that was started before.
+    /// Of an actor that it makes: how often that was started before. Of one that it watches: as far
+    /// as it has heard.
     #[prost(uint64, tag = "3")]
     pub restarts: u64,
     /// The process, for a node that does not know it.
@@ -237,6 +238,9 @@ pub struct OfProcess {
     /// The process is gone: the actor is made from what was kept of it.
     #[prost(bool, tag = "5")]
     pub gone: bool,
+    /// Which of the actor's stays that is: see [`incarnation`].
+    #[prost(uint32, tag = "6")]
+    pub stay: u32,
 }
 
 /// A message to a process of another node.
@@ -274,10 +278,24 @@ pub struct ActorNews {
     /// Operating-system process id of its worker, when alive.
     #[prost(uint32, tag = "7")]
     pub pid: u32,
+    /// Which of its stays at nodes this is news of: see [`incarnation`].
+    #[prost(uint32, tag = "8")]
+    pub stay: u32,
+}
+
+impl ActorNews {
+    /// Which incarnation this is news of.
+    pub fn incarnation(&self) -> u64 {
+        incarnation(self.stay, self.restarts)
+    }
 }
 
 /// Where constructors of detached actors are kept in the key-value table, by actor id.
 pub const KEPT_ACTORS: &str = "__actors__";
+
+/// Where jobs that were handed in are kept in it, by their ids: a line of JSON with what lists show,
+/// and then all that is known.
+pub const SUBMISSIONS: &str = "job";
 
 /// What to do with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
@@ -320,6 +338,9 @@ pub struct Kv {
     /// Answer to a list.
     #[prost(bytes = "vec", repeated, tag = "8")]
     pub keys: Vec<Vec<u8>>,
+    /// Of a node's question: of all that it asked before this request it has the answers.
+    #[prost(uint64, tag = "9")]
+    pub answered: u64,
 }
 
 /// Tokens of the cluster, the current one first.
@@ -395,13 +416,16 @@ pub struct State {
     /// What is wrong with that; empty: nothing.
     #[prost(string, tag = "6")]
     pub store_trouble: String,
+    /// As in [`Heads`].
+    #[prost(string, repeated, tag = "7")]
+    pub heads: Vec<String>,
 }
 
 /// From a node, or a tool, to the control service.
 #[derive(Clone, PartialEq, Message)]
 pub struct ToControl {
     /// Which message.
-    #[prost(oneof = "to_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12")]
+    #[prost(oneof = "to_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,20,31,40")]
     pub body: Option<to_control::Body>,
 }
 
@@ -418,7 +442,7 @@ pub mod to_control {
         Join(Join),
         /// Answer to `Ping`.
         #[prost(message, tag = "2")]
-        Pong(Empty),
+        Pong(Pong),
         /// What is free and what waits.
         #[prost(message, tag = "3")]
         Load(Load),
@@ -449,6 +473,21 @@ pub mod to_control {
         /// A tool wants a node, by its id in hexadecimal or its beginning, to leave.
         #[prost(message, tag = "12")]
         Remove(Text),
+        /// Answer to `Reserve`.
+        #[prost(message, tag = "13")]
+        Reserved(Reserved),
+        /// The node wants `GroupNews` of this placement group, now and at every change.
+        #[prost(bytes = "vec", tag = "14")]
+        WatchGroup(Vec<u8>),
+        /// A tool wants a node to leave in an orderly way: answered with `Drains`.
+        #[prost(message, tag = "20")]
+        Drain(Drain),
+        /// An actor that waits at a node that drains is to be elsewhere: answered with `ActorTaken`.
+        #[prost(message, tag = "31")]
+        ReturnActor(ReturnActor),
+        /// Last over this connection: the node lives, and makes another.
+        #[prost(message, tag = "40")]
+        Parting(Empty),
     }
 }
 
@@ -456,7 +495,10 @@ pub mod to_control {
 #[derive(Clone, PartialEq, Message)]
 pub struct FromControl {
     /// Which message.
-    #[prost(oneof = "from_control::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13")]
+    #[prost(
+        oneof = "from_control::Body",
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,25,36,37,40,41"
+    )]
     pub body: Option<from_control::Body>,
 }
 
@@ -476,7 +518,7 @@ pub mod from_control {
         Refused(Text),
         /// Are you there?
         #[prost(message, tag = "3")]
-        Ping(Empty),
+        Ping(Ping),
         /// A member more.
         #[prost(message, tag = "4")]
         NodeJoined(NodeInfo),
@@ -507,6 +549,37 @@ pub mod from_control {
         /// That a process of the node wants this actor to end is known, and kept.
         #[prost(bytes = "vec", tag = "13")]
         KillHeard(Vec<u8>),
+        /// Bundles are to be reserved, all of them or none, at once: answered with `Reserved`.
+        #[prost(message, tag = "14")]
+        Reserve(Reserve),
+        /// What was reserved for this placement group may be used.
+        #[prost(bytes = "vec", tag = "15")]
+        CommitGroup(Vec<u8>),
+        /// Bundles are not to be reserved any more.
+        #[prost(message, tag = "16")]
+        ReleaseBundles(ReleaseBundles),
+        /// How a placement group fares.
+        #[prost(message, tag = "17")]
+        GroupNews(GroupInfo),
+        /// A placement group waits for so much at this node: leases are to make room for it.
+        #[prost(message, tag = "18")]
+        WantRoom(Shape),
+        /// A member takes no new work, and leaves once what it has is elsewhere.
+        #[prost(message, tag = "25")]
+        Drains(Drain),
+        /// This actor is not the node's any more.
+        #[prost(bytes = "vec", tag = "36")]
+        ActorTaken(Vec<u8>),
+        /// The node was given up, and is no member any more, for this reason: all that it had is
+        /// others'. It may join again as a new one.
+        #[prost(message, tag = "37")]
+        GivenUp(Text),
+        /// Where control services are has changed.
+        #[prost(message, tag = "40")]
+        Heads(Heads),
+        /// This control service waits to take over, and does nothing else: one of the others reigns.
+        #[prost(message, tag = "41")]
+        Standby(Heads),
     }
 }
 

@@ -7,11 +7,13 @@
 //! - `process`: processes: how they register, what they are told of each other, what they print
 //! - `lease`: leases: workers that a process may push tasks to
 //! - `actor`: actors: making, naming, watching and ending them
+//! - `group`: placement groups: making, watching, finding and removing them
 //! - `store`: the object store: memory, objects on disk, objects of other nodes
 //! - `report`: questions about what there is, what is held, and what waits
 
 mod actor;
 mod amounts;
+mod group;
 mod lease;
 mod process;
 mod report;
@@ -21,6 +23,7 @@ use prost::Message;
 
 pub use actor::*;
 pub use amounts::*;
+pub use group::*;
 pub use lease::*;
 pub use process::*;
 pub use report::*;
@@ -32,7 +35,7 @@ pub struct ToNode {
     /// Which message.
     #[prost(
         oneof = "to_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,34,35,36,37,38,39"
     )]
     pub body: Option<to_node::Body>,
 }
@@ -142,6 +145,25 @@ pub mod to_node {
         /// Wants bytes of a file of a node.
         #[prost(message, tag = "32")]
         ReadFile(ReadFile),
+        /// Whether this worker will be the actor that it was asked to be.
+        #[prost(message, tag = "34")]
+        StartAnswer(StartAnswer),
+        /// Makes a placement group; the creator watches it without asking.
+        #[prost(message, tag = "35")]
+        CreateGroup(CreateGroup),
+        /// Wants [`GroupState`], now and at every change.
+        #[prost(message, tag = "36")]
+        WatchGroup(Group),
+        /// Ends a placement group, with what is in it.
+        #[prost(message, tag = "37")]
+        RemoveGroup(Group),
+        /// Wants to know of placement groups.
+        #[prost(message, tag = "38")]
+        FindGroups(FindGroups),
+        /// This worker is about to exit by an error of its program, and which: an actor may be
+        /// started again.
+        #[prost(message, tag = "39")]
+        Failing(Text),
     }
 }
 
@@ -151,7 +173,7 @@ pub struct FromNode {
     /// Which message.
     #[prost(
         oneof = "from_node::Body",
-        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30"
+        tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,40,41"
     )]
     pub body: Option<from_node::Body>,
 }
@@ -236,6 +258,12 @@ pub mod from_node {
         /// A node is gone.
         #[prost(message, tag = "24")]
         NodeLost(NodeLost),
+        /// An object of this process is at another node now.
+        #[prost(message, tag = "40")]
+        ObjectMoved(ObjectMoved),
+        /// A node is about to leave: leases there go back as soon as nothing runs on them.
+        #[prost(message, tag = "41")]
+        NodeDrains(NodeLost),
         /// What was asked for can never be.
         #[prost(message, tag = "25")]
         Unschedulable(Unschedulable),
@@ -254,6 +282,12 @@ pub mod from_node {
         /// Answer to `ReadFile`.
         #[prost(message, tag = "30")]
         FilePart(FilePart),
+        /// News of a watched placement group.
+        #[prost(message, tag = "31")]
+        GroupState(GroupState),
+        /// Answer to `FindGroups`, and to a `CreateGroup` that wants one.
+        #[prost(message, tag = "32")]
+        Groups(Groups),
     }
 }
 

@@ -6,13 +6,18 @@
 //! that the caller uses again.
 
 use oxiray_ids::{ActorId, FunctionId, ObjectId, Origin, ProcessId, TaskId};
+use smallvec::SmallVec;
 
 mod codec;
+mod failure;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use codec::DecodeError;
 use codec::{Reader, Writer};
+pub use failure::{About, FailureCode};
+pub use stream::{MOST_ITEMS, Returns, Yield, item_object};
 
 /// A reference to an object, as processes pass it on: the object and who owns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,88 +26,6 @@ pub struct RefName {
     pub id: ObjectId,
     /// The process that knows its value, place and count.
     pub owner: ProcessId,
-}
-
-/// Why an object has no value. The numbers are the wire's and Python's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum FailureCode {
-    /// The task raised; `data` is the exception.
-    TaskError = 0,
-    /// Its worker died.
-    WorkerCrashed = 1,
-    /// Its actor is dead.
-    ActorDied = 2,
-    /// The process that knew the object is gone.
-    OwnerDied = 3,
-    /// The owner does not know the object.
-    ObjectLost = 4,
-    /// Its worker was ended because memory ran out.
-    OutOfMemory = 5,
-    /// It was cancelled; `data` is the task's id.
-    Cancelled = 6,
-    /// Its actor's process died, and the actor is being started again.
-    ActorUnavailable = 7,
-    /// The store has no room for it.
-    StoreFull = 8,
-    /// The engine failed.
-    System = 9,
-    /// Its actor's constructor raised; `data` is the exception.
-    ActorCreation = 10,
-    /// It was freed by `internal.free`.
-    ObjectFreed = 14,
-    /// No node will do for its task.
-    Unschedulable = 12,
-    /// Neither the store nor the disk has room for it.
-    OutOfDisk = 16,
-    /// Its value is gone, and cannot be made again.
-    Unrecoverable = 17,
-}
-
-impl FailureCode {
-    /// Ray's word for it, in lists of tasks.
-    pub fn error_type(self) -> &'static str {
-        match self {
-            Self::TaskError => "TASK_EXECUTION_EXCEPTION",
-            Self::WorkerCrashed => "WORKER_DIED",
-            Self::ActorDied => "ACTOR_DIED",
-            Self::OwnerDied => "OWNER_DIED",
-            Self::ObjectLost => "OBJECT_LOST",
-            Self::OutOfMemory | Self::StoreFull => "OUT_OF_MEMORY",
-            Self::Cancelled => "TASK_CANCELLED",
-            Self::ActorUnavailable => "ACTOR_UNAVAILABLE",
-            Self::System => "LOCAL_RAYLET_DIED",
-            Self::ActorCreation => "ACTOR_CREATION_FAILED",
-            Self::ObjectFreed => "OBJECT_FREED",
-            Self::Unschedulable => "TASK_UNSCHEDULABLE_ERROR",
-            Self::OutOfDisk => "OUT_OF_DISK_ERROR",
-            Self::Unrecoverable => "OBJECT_UNRECONSTRUCTABLE",
-        }
-    }
-
-    /// The code of a number; `None`: none of this version.
-    pub fn from_u8(code: u8) -> Option<Self> {
-        use FailureCode::*;
-        [
-            TaskError,
-            WorkerCrashed,
-            ActorDied,
-            OwnerDied,
-            ObjectLost,
-            OutOfMemory,
-            Cancelled,
-            ActorUnavailable,
-            ObjectFreed,
-            OutOfDisk,
-            Unschedulable,
-            StoreFull,
-            System,
-            ActorCreation,
-            Unrecoverable,
-        ]
-        .into_iter()
-        .find(|known| *known as u8 == code)
-    }
 }
 
 /// The value of an object, or where it is, or why there is none.
@@ -123,7 +46,7 @@ pub enum Body<'a> {
         code: FailureCode,
         /// In words.
         message: &'a str,
-        /// A serialised exception, where there is one.
+        /// What [`FailureCode::about`] says.
         data: &'a [u8],
     },
 }
@@ -137,6 +60,9 @@ pub struct Value<'a> {
     pub contained: Vec<RefName>,
 }
 
+/// Values of a frame: mostly one at the most.
+pub type Values<'a> = SmallVec<[Value<'a>; 1]>;
+
 /// A task to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task<'a> {
@@ -146,24 +72,27 @@ pub struct Task<'a> {
     pub number: u64,
     /// Which of the actor's lanes it runs in; 0 is for calls that name none.
     pub lane: u16,
+    /// Of an actor's call: the incarnation that is meant. Another one does not begin it. 0 for all
+    /// other tasks.
+    pub incarnation: u64,
     /// The task.
     pub id: TaskId,
     /// What to call: a function's hash, or nil for an actor's method.
     pub function: FunctionId,
     /// Name of the actor's method, or the task's given name, or empty.
     pub name: &'a str,
-    /// How many values it returns.
-    pub num_returns: u32,
+    /// What it gives back.
+    pub returns: Returns,
     /// How often it was tried before.
     pub attempt: u16,
     /// Whether what happens to it is recorded.
     pub recorded: bool,
-    /// Devices given to it.
+    /// Devices given to it, and its placement group: see [`crate::given`].
     pub devices: Vec<u32>,
     /// Serialised arguments, with places for `values`.
     pub args: &'a [u8],
     /// Values of top-level references, in order. A stored one has its name in `names`.
-    pub values: Vec<Value<'a>>,
+    pub values: Values<'a>,
     /// Names of stored values (same order as in `values`), then of nested references.
     pub nested: Vec<RefName>,
 }
@@ -177,7 +106,8 @@ pub enum Outcome {
     Raised,
     /// It raised something that it may be retried for.
     Retryable,
-    /// It was not begun: an argument could not be had, because its node has left.
+    /// It was not begun: an argument could not be had, because its node has left; or it was meant
+    /// for another incarnation of the actor.
     Unread,
     /// It was cancelled.
     Cancelled,
@@ -195,14 +125,15 @@ pub struct Cancelling {
 /// The answer to a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer<'a> {
-    /// As in [`Task`].
+    /// As in [`Task`]: each time that a task is sent it has another one, which so names the
+    /// incarnation that answers, too.
     pub token: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// How long it ran, in nanoseconds.
     pub ran_ns: u64,
-    /// Its values: one each return, or one failure for all.
-    pub values: Vec<Value<'a>>,
+    /// Its values: one each return, or those of the first and then one failure for all others.
+    pub values: Values<'a>,
     /// References of the arguments that the worker goes on holding.
     pub retained: Vec<ObjectId>,
 }
@@ -226,8 +157,9 @@ pub enum Frame<'a> {
     Release(ObjectId),
     /// Worker to owner: references retained by this task are registered with their owners.
     SettledArgs(u64),
-    /// Owner to worker: references in the answer to this task are registered with their owners.
-    SettledReturns(u64),
+    /// Owner to worker: references in the answer to this task are registered with their owners; or
+    /// those in this item that it yielded.
+    SettledReturns(u64, u32),
     /// Worker to owner: send the function.
     WantFunction(FunctionId),
     /// Owner to worker: the function.
@@ -255,6 +187,12 @@ pub enum Frame<'a> {
     Cancel(u64, Cancelling),
     /// To the owner: the task that is to return this is not wanted any more.
     CancelObject(ObjectId, Cancelling),
+    /// Worker to owner: an item of a stream.
+    Yield(Yield<'a>),
+    /// Owner to worker: of the stream with this token so many items were read.
+    Consumed(u64, u32),
+    /// Owner to worker: nobody reads on in the stream with this token. It is answered as ever.
+    NoReader(u64),
 }
 
 /// First byte of a piece of a frame too large for a ring, that more pieces follow.
@@ -284,13 +222,16 @@ const TAKE_BACK: u8 = 19;
 const TAKEN_BACK: u8 = 20;
 const CANCEL: u8 = 21;
 const CANCEL_OBJECT: u8 = 22;
+const YIELD: u8 = 23;
+const CONSUMED: u8 = 24;
+const NO_READER: u8 = 25;
 
 impl<'a> Frame<'a> {
     /// Appends this frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut writer = Writer(out);
         match self {
-            Frame::Task(task) => task.encode(&mut writer),
+            Frame::Task(task) => task.write(&mut writer),
             Frame::Answer(answer) => answer.encode(&mut writer),
             Frame::Object(id, value) => {
                 writer.kind_and(OBJECT, &id.0);
@@ -310,13 +251,26 @@ impl<'a> Frame<'a> {
                 writer.kind_and(CANCEL_OBJECT, &id.0);
                 writer.u8(how.bits());
             }
+            Frame::Yield(Yield { token, item, value }) => {
+                writer.kind_and(YIELD, &token.to_le_bytes());
+                writer.u32(*item);
+                writer.value(value);
+            }
+            Frame::Consumed(token, items) => {
+                writer.kind_and(CONSUMED, &token.to_le_bytes());
+                writer.u32(*items);
+            }
+            Frame::NoReader(token) => writer.kind_and(NO_READER, &token.to_le_bytes()),
             Frame::FreeObject(id) => writer.kind_and(FREE_OBJECT, &id.0),
             Frame::WantObject(id) => writer.kind_and(WANT_OBJECT, &id.0),
             Frame::Borrow(id) => writer.kind_and(BORROW, &id.0),
             Frame::Borrowed(id) => writer.kind_and(BORROWED, &id.0),
             Frame::Release(id) => writer.kind_and(RELEASE, &id.0),
             Frame::SettledArgs(token) => writer.kind_and(SETTLED_ARGS, &token.to_le_bytes()),
-            Frame::SettledReturns(token) => writer.kind_and(SETTLED_RETURNS, &token.to_le_bytes()),
+            Frame::SettledReturns(token, item) => {
+                writer.kind_and(SETTLED_RETURNS, &token.to_le_bytes());
+                writer.u32(*item);
+            }
             Frame::WantFunction(id) => writer.kind_and(WANT_FUNCTION, &id.0),
             Frame::Function(id, payload) => {
                 writer.kind_and(FUNCTION, &id.0);
@@ -345,7 +299,7 @@ impl<'a> Frame<'a> {
             BORROWED => Frame::Borrowed(ObjectId(reader.array()?)),
             RELEASE => Frame::Release(ObjectId(reader.array()?)),
             SETTLED_ARGS => Frame::SettledArgs(reader.u64()?),
-            SETTLED_RETURNS => Frame::SettledReturns(reader.u64()?),
+            SETTLED_RETURNS => Frame::SettledReturns(reader.u64()?, reader.u32()?),
             WANT_FUNCTION => Frame::WantFunction(FunctionId(reader.array()?)),
             FUNCTION => Frame::Function(FunctionId(reader.array()?), reader.rest()),
             BLOCKED => Frame::Blocked,
@@ -362,6 +316,13 @@ impl<'a> Frame<'a> {
                 let id = ObjectId(reader.array()?);
                 Frame::CancelObject(id, Cancelling::from_bits(reader.u8()?)?)
             }
+            YIELD => Frame::Yield(Yield {
+                token: reader.u64()?,
+                item: reader.u32()?,
+                value: reader.value()?,
+            }),
+            CONSUMED => Frame::Consumed(reader.u64()?, reader.u32()?),
+            NO_READER => Frame::NoReader(reader.u64()?),
             kind => return Err(DecodeError::UnknownKind(kind)),
         };
         reader.finish()?;
@@ -369,9 +330,28 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Where the fixed fields of an encoded task are. They are written and read as a whole, with one
+/// check of what is there.
+mod task_head {
+    use std::ops::Range;
+
+    use oxiray_ids::{FunctionId, TaskId};
+
+    pub(super) const TOKEN: Range<usize> = 1..9;
+    pub(super) const NUMBER: Range<usize> = TOKEN.end..TOKEN.end + 8;
+    pub(super) const LANE: Range<usize> = NUMBER.end..NUMBER.end + 2;
+    pub(super) const INCARNATION: Range<usize> = LANE.end..LANE.end + 8;
+    pub(super) const ID: Range<usize> = INCARNATION.end..INCARNATION.end + TaskId::LEN;
+    pub(super) const FUNCTION: Range<usize> = ID.end..ID.end + FunctionId::LEN;
+    pub(super) const RETURNS: Range<usize> = FUNCTION.end..FUNCTION.end + 4;
+    pub(super) const ATTEMPT: Range<usize> = RETURNS.end..RETURNS.end + 4;
+    pub(super) const RECORDED: usize = ATTEMPT.end;
+    pub(super) const LEN: usize = RECORDED + 1;
+}
+
 /// The claim number and the lane of an encoded task; `None` for any other frame.
 pub fn task_place(bytes: &[u8]) -> Option<(u64, u16)> {
-    let (number, lane) = (bytes.get(9..17)?, bytes.get(17..19)?);
+    let (number, lane) = (bytes.get(task_head::NUMBER)?, bytes.get(task_head::LANE)?);
     let number = u64::from_le_bytes(number.try_into().expect("eight bytes"));
     let lane = u16::from_le_bytes(lane.try_into().expect("two bytes"));
     (bytes[0] == TASK).then_some((number, lane))
@@ -384,7 +364,7 @@ pub fn task_number(bytes: &[u8]) -> Option<u64> {
 
 /// Gives an encoded task another claim number: only for what has one.
 pub fn renumber_task(bytes: &mut [u8], number: u64) {
-    if let Some(field) = bytes.get_mut(9..17) {
+    if let Some(field) = bytes.get_mut(task_head::NUMBER) {
         field.copy_from_slice(&number.to_le_bytes());
     }
 }
@@ -412,21 +392,35 @@ impl Cancelling {
 
 /// The token of an encoded task.
 pub fn task_token(bytes: &[u8]) -> Option<u64> {
-    let token = bytes.get(1..9).filter(|_| bytes[0] == TASK)?;
+    let token = bytes.get(task_head::TOKEN).filter(|_| bytes[0] == TASK)?;
     Some(u64::from_le_bytes(token.try_into().expect("eight bytes")))
 }
 
+/// The incarnation that an encoded task is for.
+pub fn task_incarnation(bytes: &[u8]) -> Option<u64> {
+    let incarnation = bytes.get(task_head::INCARNATION).filter(|_| bytes[0] == TASK)?;
+    Some(u64::from_le_bytes(incarnation.try_into().expect("eight bytes")))
+}
+
 impl<'a> Task<'a> {
-    fn encode(&self, writer: &mut Writer<'_>) {
-        writer.u8(TASK);
-        writer.u64(self.token);
-        writer.u64(self.number);
-        writer.raw(&self.lane.to_le_bytes());
-        writer.raw(&self.id.0);
-        writer.raw(&self.function.0);
-        writer.u32(self.num_returns);
-        writer.u32(u32::from(self.attempt));
-        writer.u8(self.recorded.into());
+    /// Appends [`Frame::Task`] to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.write(&mut Writer(out));
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        let mut head = [0; task_head::LEN];
+        head[0] = TASK;
+        head[task_head::TOKEN].copy_from_slice(&self.token.to_le_bytes());
+        head[task_head::NUMBER].copy_from_slice(&self.number.to_le_bytes());
+        head[task_head::LANE].copy_from_slice(&self.lane.to_le_bytes());
+        head[task_head::INCARNATION].copy_from_slice(&self.incarnation.to_le_bytes());
+        head[task_head::ID].copy_from_slice(&self.id.0);
+        head[task_head::FUNCTION].copy_from_slice(&self.function.0);
+        head[task_head::RETURNS].copy_from_slice(&self.returns.bits().to_le_bytes());
+        head[task_head::ATTEMPT].copy_from_slice(&u32::from(self.attempt).to_le_bytes());
+        head[task_head::RECORDED] = self.recorded.into();
+        writer.raw(&head);
         writer.text(self.name);
         writer.count(self.devices.len());
         self.devices.iter().for_each(|device| writer.u32(*device));
@@ -436,20 +430,23 @@ impl<'a> Task<'a> {
         writer.names(&self.nested);
     }
 
+    /// What follows the kind.
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let mut head = reader.head::<{ task_head::LEN - 1 }>()?;
         Ok(Self {
-            token: reader.u64()?,
-            number: reader.u64()?,
-            lane: u16::from_le_bytes(reader.array()?),
-            id: TaskId(reader.array()?),
-            function: FunctionId(reader.array()?),
-            num_returns: reader.u32()?,
-            attempt: reader.u32()? as u16,
-            recorded: reader.u8()? != 0,
+            token: head.u64()?,
+            number: head.u64()?,
+            lane: u16::from_le_bytes(head.array()?),
+            incarnation: head.u64()?,
+            id: TaskId(head.array()?),
+            function: FunctionId(head.array()?),
+            returns: Returns::from_bits(head.u32()?)?,
+            attempt: head.u32()? as u16,
+            recorded: head.u8()? != 0,
             name: reader.text()?,
             devices: reader.list(4, Reader::u32)?,
             args: reader.bytes()?,
-            values: reader.list(Value::MIN_LEN, Reader::value)?,
+            values: reader.values()?,
             nested: reader.names()?,
         })
     }
@@ -457,21 +454,25 @@ impl<'a> Task<'a> {
 
 impl<'a> Answer<'a> {
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.u8(ANSWER);
-        writer.u64(self.token);
-        writer.u64(self.ran_ns);
-        writer.u8(self.outcome as u8);
+        let mut head = [0; 18];
+        head[0] = ANSWER;
+        head[1..9].copy_from_slice(&self.token.to_le_bytes());
+        head[9..17].copy_from_slice(&self.ran_ns.to_le_bytes());
+        head[17] = self.outcome as u8;
+        writer.raw(&head);
         writer.count(self.values.len());
         self.values.iter().for_each(|value| writer.value(value));
         writer.count(self.retained.len());
         self.retained.iter().for_each(|id| writer.raw(&id.0));
     }
 
+    /// What follows the kind.
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let mut head = reader.head::<17>()?;
         Ok(Self {
-            token: reader.u64()?,
-            ran_ns: reader.u64()?,
-            outcome: match reader.u8()? {
+            token: head.u64()?,
+            ran_ns: head.u64()?,
+            outcome: match head.u8()? {
                 0 => Outcome::Done,
                 1 => Outcome::Raised,
                 2 => Outcome::Retryable,
@@ -479,7 +480,7 @@ impl<'a> Answer<'a> {
                 4 => Outcome::Cancelled,
                 other => return Err(DecodeError::BadTag(other)),
             },
-            values: reader.list(Value::MIN_LEN, Reader::value)?,
+            values: reader.values()?,
             retained: reader.list(ObjectId::LEN, |reader| Ok(ObjectId(reader.array()?)))?,
         })
     }

@@ -14,7 +14,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oxiray_sys::{packet, process};
+use oxiray_sys::process;
 
 use crate::runtime::Runtime;
 
@@ -76,7 +76,7 @@ impl Runtime {
             }
             let mut state = self.lock();
             state.stop(text.to_owned());
-            packet::shut_down(state.io.control());
+            state.io.node().cut();
             drop(state);
             self.leaving.store(true, Ordering::SeqCst);
             self.logs.close();
@@ -92,8 +92,8 @@ impl Runtime {
         self.broken.get().map(String::as_str)
     }
 
-    /// The body of a thread of the engine.
-    pub(crate) fn run_thread(&self, body: impl FnOnce()) {
+    /// The body of a thread of the engine, or of one that runs calls.
+    pub fn run_thread(&self, body: impl FnOnce()) {
         let Err(said) = caught(body) else { return };
         self.break_down(&said);
         if !self.identity.is_driver {

@@ -12,9 +12,10 @@ use oxiray_events::{EventLog, Ran};
 use oxiray_ids::{FunctionId, ObjectId, ProcessId, TaskId};
 use oxiray_owner::{Content, Failure, ObjectKey, Outbox, cancelled};
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Task, Value};
+use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Returns, Task, Value, Values};
 
 use crate::executor::{Queued, RunningKey};
+use crate::lend::are_calls_run_here;
 use crate::runtime::{Runtime, State};
 
 /// Answers are told at least this often while more work waits.
@@ -22,29 +23,39 @@ const TELL_EVERY_NS: u64 = 200_000;
 
 /// A call that was taken, until it is answered.
 pub struct Call {
-    runtime: Arc<Runtime>,
-    running: RunningKey,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) running: RunningKey,
     /// Who pushed it.
     pub giver: ProcessId,
     /// The task.
     pub id: TaskId,
     /// What to call: a function, or nil for a method of the actor.
     pub function: FunctionId,
-    /// How many values it returns.
-    pub num_returns: u32,
+    /// What it gives back.
+    pub returns: Returns,
     /// Its name, in the frame.
     name: Range<usize>,
+    /// Its serialised arguments, in the frame.
+    args: Range<usize>,
+    /// Some arguments are values of references.
+    has_values: bool,
+    /// Devices given to it.
+    pub devices: Vec<u32>,
     /// Its frame, checked to decode.
     bytes: Vec<u8>,
     /// References that came with it.
     held: Vec<ObjectKey>,
-    token: u64,
+    pub(crate) token: u64,
     attempt: u16,
     recorded: bool,
     started: u64,
     /// When its function was called and when that returned; 0: not yet.
     called: Cell<u64>,
     returned: Cell<u64>,
+    /// It has begun to yield,
+    pub(crate) yields: Cell<bool>,
+    /// and has yielded so many items.
+    pub(crate) yielded: Cell<u32>,
     has_ended: bool,
 }
 
@@ -78,16 +89,25 @@ impl Call {
         restarts: u16,
     ) -> Option<Self> {
         let Queued { peer: giver, lane, bytes, .. } = queued;
-        let Ok(Frame::Task(task)) = Frame::decode(&bytes) else {
+        let Ok(Frame::Task(mut task)) = Frame::decode(&bytes) else {
             return None;
         };
-        let Task { token, id, function, num_returns, attempt, recorded, .. } = task;
-        let name = task.name.as_ptr().addr() - bytes.as_ptr().addr();
-        let name = name..name + task.name.len();
+        let place = |part: &[u8]| {
+            let start = part.as_ptr().addr() - bytes.as_ptr().addr();
+            start..start + part.len()
+        };
+        let (name, args) = (place(task.name.as_bytes()), place(task.args));
+        let has_values = !task.values.is_empty();
+        let held = if has_values || !task.nested.is_empty() {
+            let contained = task.values.iter().flat_map(|value| value.contained.iter());
+            state.owner.begin_task(task.nested.iter().chain(contained).copied())
+        } else {
+            Vec::new()
+        };
+        let Task { token, id, function, returns, attempt, recorded, .. } = task;
+        let devices = std::mem::take(&mut task.devices);
+        drop(task);
         let attempt = attempt.saturating_add(restarts);
-        let contained = task.values.iter().flat_map(|value| value.contained.iter());
-        let names: Vec<_> = task.nested.iter().chain(contained).copied().collect();
-        let held = state.owner.begin_task(names.into_iter());
         let started = monotonic_ns();
         let running = state.begin_running((giver, token), id, lane, recorded);
         let events = &mut state.io.events;
@@ -102,8 +122,11 @@ impl Call {
             giver,
             id,
             function,
-            num_returns,
+            returns,
             name,
+            args,
+            has_values,
+            devices,
             bytes,
             held,
             token,
@@ -112,6 +135,8 @@ impl Call {
             started,
             called: Cell::new(0),
             returned: Cell::new(0),
+            yields: Cell::new(false),
+            yielded: Cell::new(0),
             has_ended: false,
         })
     }
@@ -121,10 +146,28 @@ impl Call {
         std::str::from_utf8(&self.bytes[self.name.clone()]).unwrap_or_default()
     }
 
-    /// The task's frame. Decoding it takes its time: the fields above are for that.
-    pub fn task(&self) -> Task<'_> {
+    /// Whether that is `name`.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.bytes[self.name.clone()] == *name.as_bytes()
+    }
+
+    /// Its serialised arguments, with places for [`Self::values`].
+    pub fn args(&self) -> &[u8] {
+        &self.bytes[self.args.clone()]
+    }
+
+    /// Whether some arguments are values of references.
+    pub fn has_values(&self) -> bool {
+        self.has_values
+    }
+
+    /// Values of references among its arguments, in order. Decoding them takes its time.
+    pub fn values(&self) -> Values<'_> {
+        if !self.has_values {
+            return Values::new();
+        }
         match Frame::decode(&self.bytes) {
-            Ok(Frame::Task(task)) => task,
+            Ok(Frame::Task(task)) => task.values,
             _ => unreachable!("checked when it was taken"),
         }
     }
@@ -150,15 +193,63 @@ impl Call {
 
     /// It returned these: a value each, with the references inside it. `name` is the function's.
     pub fn succeed(mut self, name: &Arc<str>, values: &[(Content, Vec<ObjectKey>)]) {
+        if self.is_let_go(values) {
+            return self.end_cancelled(name);
+        }
         self.end(name, Outcome::Done, values, None);
     }
 
+    /// Whether it is a call of an actor that was cancelled while it ran: it was told and may have
+    /// cleaned up, and what it returned is let go, as in Ray. A coroutine was cancelled itself.
+    fn is_let_go(&self, values: &[(Content, Vec<ObjectKey>)]) -> bool {
+        if self.id.actor().is_home() {
+            return false;
+        }
+        let state = &mut *self.runtime.lock();
+        let is_let_go = state.executor.lets_go(self.running);
+        if is_let_go {
+            for (content, keys) in values {
+                if let Content::Stored { origin, .. } = content {
+                    state.io.free_stored(*origin);
+                }
+                keys.iter().for_each(|key| state.owner.drop_ref(*key, &mut state.io));
+            }
+        }
+        is_let_go
+    }
+
     /// It raised.
-    pub fn fail(mut self, name: &Arc<str>, raised: Raised) {
+    pub fn fail(self, name: &Arc<str>, raised: Raised) {
+        self.fail_after(name, raised, &[]);
+    }
+
+    /// It raised after it had made the values of its first returns: the others have the failure.
+    pub fn fail_after(
+        mut self,
+        name: &Arc<str>,
+        raised: Raised,
+        made: &[(Content, Vec<ObjectKey>)],
+    ) {
         let Raised { data, exception, text, outcome } = raised;
         let failure = Failure::new(FailureCode::TaskError, String::new(), data);
-        let failure = Content::Failed(Arc::new(failure));
-        self.end(name, outcome, &[(failure, Vec::new())], Some((&exception, &text)));
+        let failure = (Content::Failed(Arc::new(failure)), Vec::new());
+        let has_all = !made.is_empty() && made.len() == self.returns.in_answer() as usize;
+        let values = match has_all {
+            true => made.to_vec(),
+            false => made.iter().cloned().chain([failure]).collect(),
+        };
+        self.end(name, outcome, &values, Some((&exception, &text)));
+    }
+
+    /// It raised, and that is the last item that it yielded: this is the value that it returns.
+    pub fn fail_as_item(
+        mut self,
+        name: &Arc<str>,
+        raised: &Raised,
+        value: (Content, Vec<ObjectKey>),
+    ) {
+        let record = Some((&*raised.exception, &*raised.text));
+        self.end(name, Outcome::Raised, &[value], record);
     }
 
     /// Whether nobody wants it any more.
@@ -178,12 +269,13 @@ impl Call {
         self.end(name, Outcome::Raised, &[], Some((exception, text)));
     }
 
-    /// The process ends, for this reason, and the call with it.
-    pub fn end_process(mut self, reason: String) {
+    /// The process ends, for this reason, and the call with it. `is_failing`: as if it had
+    /// crashed, so that an actor may be started again.
+    pub fn end_process(mut self, reason: String, is_failing: bool) {
         self.has_ended = true;
         let state = &mut *self.runtime.lock();
         state.end_running(self.running);
-        state.executor.leave(reason);
+        state.executor.leave(reason, is_failing);
         self.runtime.call_main(state);
     }
 
@@ -213,13 +305,15 @@ impl Call {
                 Value { body: content.as_body(), contained }
             })
             .collect();
-        state.owner.hand_over(giver, token, handed_over);
+        state.owner.hand_over(giver, token, 0, handed_over);
         state.io.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
-        // While more work waits here, the owner is told now and then only.
-        if state.executor.is_time_to_tell(now, TELL_EVERY_NS) {
+        // While more work waits here, the owner is told now and then only: a thread that runs calls
+        // tells the rest, and looks for more, before it sleeps. Another one (C-2) does neither.
+        let is_elsewhere = !are_calls_run_here();
+        if state.executor.is_time_to_tell(now, TELL_EVERY_NS) || is_elsewhere {
             state.io.wake_peers();
         }
-        if state.executor.may_end() {
+        if state.executor.may_end() || is_elsewhere {
             runtime.call_main(state);
         }
     }

@@ -1,20 +1,24 @@
 //! How a driver starts a node service, how a worker finds it.
 
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use oxiray_channel::Bells;
 use oxiray_events::{EventLog, Role};
 use oxiray_ids::{JobId, NodeId, ProcessId};
+use oxiray_owner::MemoryRetries;
 use oxiray_session::{Session, private_file};
+use oxiray_settings::Malformed;
 use oxiray_sys::clock::monotonic_ns;
+use oxiray_sys::control_group::{USUAL_ROOT, limits_of_processes};
 use oxiray_sys::{packet, process};
 use oxiray_wire::VERSION;
 use oxiray_wire::control::{
@@ -25,6 +29,7 @@ use prost::Message;
 use crate::control;
 use crate::executor::Executor;
 use crate::io::Io;
+use crate::line::Line;
 use crate::logs::LogItem;
 use crate::pump;
 use crate::runtime::{Identity, Runtime};
@@ -35,6 +40,10 @@ const DRIVER_FD: i32 = 3;
 
 /// How long a driver waits for its first workers. Longer starts go on behind its back.
 const WARM_WITHIN: Duration = Duration::from_millis(300);
+
+/// How long a driver waits for the answer of a node service, and how often it looks at signals.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Why a session could not start.
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +62,40 @@ pub enum StartError {
     /// It said no.
     #[error("the node service refused: {0}")]
     Refused(String),
+    /// It is there, and does not answer.
+    #[error(
+        "the node service has not answered for {} s: it is stopped, or its machine is overloaded",
+        ANSWER_WITHIN.as_secs()
+    )]
+    Silent,
+    /// The caller's check said so.
+    #[error("interrupted")]
+    Interrupted,
+    /// There is no room for its threads.
+    #[error("the kernel refuses another thread ({error}): {limits}")]
+    Thread {
+        /// What the system said.
+        error: io::Error,
+        /// What it may be about.
+        limits: String,
+    },
     /// Sockets or shared memory failed.
     #[error("cannot connect to the node service: {0}")]
     Io(#[from] io::Error),
+}
+
+impl StartError {
+    /// Nobody is there, or these were the node service's last moments.
+    fn is_away(&self) -> bool {
+        use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
+        match self {
+            Self::Io(error) => {
+                matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset | BrokenPipe)
+            }
+            Self::Died(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// How to start a node service for a driver.
@@ -76,8 +116,13 @@ pub struct DriverSession {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Starts a node service that lives as long as this process.
-pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
+/// Starts a node service that lives as long as this process. `interrupted` is asked now and then;
+/// what it says ends the wait.
+pub fn start_driver(
+    config: DriverConfig,
+    interrupted: impl FnMut() -> bool,
+) -> Result<DriverSession, StartError> {
+    let threads = Threads::prepare()?;
     let (ours, theirs) = packet::pair()?;
     let errors = Path::new(&config.node.session_dir).join("logs/oxirayd.err");
     let mut command = Command::new(&config.program);
@@ -96,8 +141,11 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
         kind: ProcessKind::Driver as i32,
         config: Some(config.node),
         job: Some(config.job),
+        environment: 0,
     };
-    match register_at(ours, register, &[], true) {
+    let registered = await_answer_to(&ours, register, interrupted);
+    let registered = registered.and_then(|()| enter(ours, threads, true));
+    match registered {
         Ok((runtime, threads)) => {
             let deadline = monotonic_ns() + WARM_WITHIN.as_nanos() as u64;
             runtime.wait_until(Some(deadline), || false, |state| state.warm);
@@ -117,39 +165,95 @@ pub fn start_driver(config: DriverConfig) -> Result<DriverSession, StartError> {
     }
 }
 
-/// Connects a driver to the node service of a session that others of our user started.
-pub fn connect_driver(session: &Path, job: JobConfig) -> Result<DriverSession, StartError> {
-    let socket = Session::at(session).and_then(|session| session.connect())?;
+/// Connects a driver to the node service of a session that others of our user started. One that was
+/// given up, and begins again, is waited for: its programs were told to come back. `interrupted` is
+/// asked now and then; what it says ends the wait.
+pub fn connect_driver(
+    session: &Path,
+    job: JobConfig,
+    mut interrupted: impl FnMut() -> bool,
+) -> Result<DriverSession, StartError> {
+    let session = Session::at(session)?;
     let register = Register {
         version: VERSION,
         kind: ProcessKind::Driver as i32,
         config: None,
         job: Some(job),
+        environment: 0,
     };
-    let (runtime, threads) = register_at(socket, register, &[], true)?;
+    let until = Instant::now() + ANSWER_WITHIN;
+    loop {
+        let attempt = connect_once(&session, register.clone(), &mut interrupted);
+        let is_away = attempt.as_ref().is_err_and(StartError::is_away);
+        if !is_away || session.has_ended() || Instant::now() > until {
+            return attempt;
+        }
+        if interrupted() {
+            return Err(StartError::Interrupted);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn connect_once(
+    session: &Session,
+    register: Register,
+    interrupted: impl FnMut() -> bool,
+) -> Result<DriverSession, StartError> {
+    let socket = session.connect()?;
+    let threads = Threads::prepare()?;
+    await_answer_to(&socket, register, interrupted)?;
+    let (runtime, threads) = enter(socket, threads, true)?;
     Ok(DriverSession { runtime, child: None, threads })
 }
 
-/// Connects a forked worker; `output` are the read ends of its two streams.
-pub fn start_worker(session: &Path, output: [OwnedFd; 2]) -> Result<Arc<Runtime>, StartError> {
+/// Connects a forked worker; `output` are the read ends of its two streams, `environment` is the
+/// node's number for what it was forked from.
+pub fn start_worker(
+    session: &Path,
+    output: [OwnedFd; 2],
+    environment: u32,
+) -> Result<Arc<Runtime>, StartError> {
     let socket = Session::at(session).and_then(|session| session.connect())?;
     let kind = ProcessKind::Worker as i32;
-    let register = Register { version: VERSION, kind, config: None, job: None };
-    let (runtime, _threads) = register_at(socket, register, &output, false)?;
+    let register = Register { version: VERSION, kind, config: None, job: None, environment };
+    let threads = Threads::prepare()?;
+    register_at(&socket, register, &output)?;
+    let (runtime, _threads) = enter(socket, threads, false)?;
     Ok(runtime)
 }
 
-fn register_at(
-    socket: OwnedFd,
-    register: Register,
-    output: &[OwnedFd],
-    is_driver: bool,
-) -> Result<(Arc<Runtime>, Vec<JoinHandle<()>>), StartError> {
+fn register_at(socket: &OwnedFd, register: Register, output: &[OwnedFd]) -> Result<(), StartError> {
     let message = ToNode::from(to_node::Body::Register(register)).encode_to_vec();
     let fds: Vec<_> = output.iter().map(|fd| fd.as_fd()).collect();
-    if packet::send(&socket, &message, &fds).is_err() {
-        return Err(StartError::Died(String::new()));
+    packet::send(socket, &message, &fds).map_err(|_| StartError::Died(String::new()))
+}
+
+/// Registers a driver, and sleeps until there is an answer.
+fn await_answer_to(
+    socket: &OwnedFd,
+    register: Register,
+    mut interrupted: impl FnMut() -> bool,
+) -> Result<(), StartError> {
+    register_at(socket, register, &[])?;
+    let end = Instant::now() + ANSWER_WITHIN;
+    while !packet::await_packet(socket, LOOK_EVERY)? {
+        if interrupted() {
+            return Err(StartError::Interrupted);
+        }
+        if Instant::now() >= end {
+            return Err(StartError::Silent);
+        }
     }
+    Ok(())
+}
+
+/// Takes up what the node service answers.
+fn enter(
+    socket: OwnedFd,
+    threads: Threads,
+    is_driver: bool,
+) -> Result<(Arc<Runtime>, Vec<JoinHandle<()>>), StartError> {
     let mut buffer = vec![0; packet::MAX_PACKET];
     let (registered, fds) = match control::receive(&socket, &mut buffer) {
         Some((from_node::Body::Registered(registered), fds)) => (registered, fds),
@@ -159,19 +263,53 @@ fn register_at(
         _ => return Err(StartError::Died(String::new())),
     };
     let runtime = Arc::new(build(registered, fds, socket.try_clone()?, is_driver)?);
-    let listener = {
-        let runtime = runtime.clone();
-        spawn("oxiray-control", move || runtime.run_thread(|| control::run(&runtime, &socket)))?
-    };
-    let pump = {
-        let runtime = runtime.clone();
-        spawn("oxiray-pump", move || runtime.run_thread(|| pump::run(&runtime)))?
-    };
-    Ok((runtime, vec![listener, pump]))
+    // They are there, and wait for nothing else.
+    let _ = threads.listen.send((runtime.clone(), socket));
+    let _ = threads.begin.send(runtime.clone());
+    Ok((runtime, threads.all))
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).stack_size(256 * 1024).spawn(body)
+/// The threads of a process, before it registers: one that cannot have them is none that anybody
+/// should know.
+struct Threads {
+    all: Vec<JoinHandle<()>>,
+    listen: SyncSender<(Arc<Runtime>, OwnedFd)>,
+    begin: SyncSender<Arc<Runtime>>,
+}
+
+impl Threads {
+    fn prepare() -> Result<Self, StartError> {
+        let (listener, listen) =
+            prepare("oxiray-control", |(runtime, socket): (Arc<Runtime>, _)| {
+                runtime.run_thread(|| control::run(&runtime, &socket));
+            })?;
+        let (pump, begin) = prepare("oxiray-pump", |runtime: Arc<Runtime>| {
+            runtime.run_thread(|| pump::run(&runtime));
+        })?;
+        Ok(Self { all: vec![listener, pump], listen, begin })
+    }
+}
+
+/// A thread that begins with what it is sent, and ends if that never comes.
+fn prepare<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce(T) + Send + 'static,
+) -> Result<(JoinHandle<()>, SyncSender<T>), StartError> {
+    let (give, given) = sync_channel(1);
+    let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 * 1024);
+    let thread = thread.spawn(move || {
+        if let Ok(given) = given.recv() {
+            body(given);
+        }
+    });
+    let root = || oxiray_settings::CGROUP_ROOT.path().unwrap_or_else(|| USUAL_ROOT.into());
+    match thread {
+        Ok(thread) => Ok((thread, give)),
+        Err(error) => {
+            let limits = limits_of_processes(Path::new(&root()));
+            Err(StartError::Thread { error, limits })
+        }
+    }
 }
 
 fn build(
@@ -202,16 +340,18 @@ fn build(
         job: registered.job,
         namespace: registered.namespace,
         driver: registered.driver,
+        settings: registered.settings,
         ..JobConfig::default()
     };
     let has_job = JobId::from_slice(&job.job).is_some_and(|job| !job.is_nil());
+    let line = Line::new(socket);
     let store = Store::map(
         arena,
         table,
         registered.store_size,
         identity.process,
         registered.bell,
-        socket.try_clone()?,
+        line.clone(),
     )?;
     let role = if is_driver { Role::Driver } else { Role::Worker };
     let events = EventLog::new(Path::new(&identity.session_dir), identity.process, role);
@@ -220,18 +360,32 @@ fn build(
         log => events.continuing(log, registered.event_chunk),
     };
     let runtime = Runtime::new(
-        Io::new(socket, gateway, identity.process, bells, bell.clone(), store.clone(), events),
+        Io::new(line, gateway, identity.process, bells, bell.clone(), store.clone(), events),
         bell,
         store,
         identity,
         job,
         Executor::new(has_job),
     );
+    match memory_retries() {
+        Ok(retries) => runtime.lock().owner.set_memory_retries(retries),
+        Err(malformed) => runtime.logs.push(LogItem::Warning(malformed.to_string())),
+    }
     match oxiray_settings::MAX_LINEAGE_BYTES.count() {
         Ok(bytes) => runtime.lock().owner.set_max_lineage_bytes(bytes as usize),
         Err(malformed) => runtime.logs.push(LogItem::Warning(malformed.to_string())),
     }
     Ok(runtime)
+}
+
+/// How tasks are tried again that fall for want of memory, as the environment has it.
+fn memory_retries() -> Result<MemoryRetries, Malformed> {
+    let most = oxiray_settings::TASK_OOM_RETRIES.number(-1.0..=1e9)?;
+    let pause = oxiray_settings::TASK_OOM_RETRY_DELAY_BASE_MS.count()?;
+    Ok(MemoryRetries {
+        most: (most >= 0.0).then_some(most as u64),
+        first_pause_ns: pause.saturating_mul(1_000_000),
+    })
 }
 
 impl DriverSession {
@@ -260,6 +414,8 @@ impl DriverSession {
                 _ => break,
             }
         }
+        // One that is stopped says nothing, not even that it is gone.
+        self.runtime.lock().io.node().cut();
         self.runtime.bell().ring();
         self.runtime.pump.kick_if_deep();
         for thread in self.threads {

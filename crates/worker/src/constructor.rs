@@ -4,17 +4,23 @@
 //! [`PART`] bytes. It is whole: large arguments are objects of the creator's and go with it, so
 //! that their bytes are kept in their stead. (A reference inside an argument stays one; what it
 //! names is its owner's.) The parts are put before the key that says how many there are: who finds
-//! that one finds all.
+//! that one finds all. All of it is put before the actor is asked for (`keeping`), so that it does
+//! not matter whether the creator is there when a worker comes free. Only what could not be kept
+//! then, an argument that was computed later and is large, is kept by its worker.
 
 use std::sync::Arc;
 
-use oxiray_ids::{ActorId, ProcessId};
-use oxiray_owner::Outbox;
+use oxiray_events::Label;
+use oxiray_ids::{ActorId, ProcessId, TaskId};
+use oxiray_owner::{Outbox, Target, TaskSpec};
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::cluster::{KEPT_ACTORS, Kv, KvVerb};
 use oxiray_wire::control::{self, StartActor, to_node};
 use oxiray_wire::frame::{Body, Frame};
 
 use crate::call::Call;
+use crate::io::Io;
+use crate::keeping::Large;
 use crate::lane::Queued;
 use crate::runtime::Runtime;
 use crate::store::Look;
@@ -41,6 +47,49 @@ impl Runtime {
         self.lock().io.tell_node(to_node::Body::ActorCreated(created));
     }
 
+    /// Makes an actor, as `wanted` says to the node. `spec` is its constructor, `by` the call that
+    /// makes it, where several run in this process.
+    pub fn create_actor(
+        &self,
+        actor: ActorId,
+        wanted: control::CreateActor,
+        spec: TaskSpec,
+        by: Option<TaskId>,
+    ) {
+        let large = {
+            let state = &mut *self.lock();
+            let name = format!("{}.__init__", wanted.class_name).into();
+            if let (true, Target::Constructor { class, .. }) = (wanted.detached, &spec.target)
+                && let Some((class, _)) = state.shipped.get(class)
+            {
+                state.io.keeping.begin(actor, class.clone());
+            }
+            state.io.placements.insert(actor, wanted);
+            state.set_now(monotonic_ns());
+            state.submit(spec, Label::from(&name), by);
+            state.io.wake_peers();
+            state.io.keeping.end()
+        };
+        if let Some(large) = large {
+            self.keep_large(actor, large);
+        }
+    }
+
+    /// Keeps what has to be read first, and has its actor made. One that cannot be kept depends on
+    /// us; its worker says so.
+    fn keep_large(&self, actor: ActorId, large: Large) {
+        let Large { asked: (mut message, bytes), class } = large;
+        let kept = self.keep_constructor(actor, &bytes, &class);
+        let io = &mut self.lock().io;
+        match kept {
+            Ok(()) => {
+                message.kept = true;
+                io.tell_node(to_node::Body::CreateActor(message));
+            }
+            Err(_) => io.ask_for_actor(actor, (message, bytes)),
+        }
+    }
+
     /// Keeps the constructor of an actor, which may outlive its creator.
     pub(crate) fn keep_constructor(
         &self,
@@ -49,19 +98,14 @@ impl Runtime {
         class: &[u8],
     ) -> Result<(), NotKept> {
         let task = self.whole_task(task, MOST_KEPT.saturating_sub(class.len()))?;
-        let mut parts = 0_u32;
-        for part in [task.as_slice(), class].concat().chunks(PART) {
-            self.put_kept(part_key(actor, parts), part.to_vec());
-            parts += 1;
-        }
-        let head = [parts.to_le_bytes(), (task.len() as u32).to_le_bytes()].concat();
-        self.put_kept(actor.0.to_vec(), head);
+        self.lock().io.keep(actor, &task, class);
         Ok(())
     }
 
     /// The frame of a constructor with the bytes of its large arguments in it, if they are not
     /// more than `most`.
     fn whole_task(&self, bytes: &[u8], most: usize) -> Result<Vec<u8>, NotKept> {
+        let mut looks: Vec<Option<Look>> = Vec::new();
         let Ok(Frame::Task(mut task)) = Frame::decode(bytes) else {
             return Err(NotKept::Unreadable);
         };
@@ -71,7 +115,6 @@ impl Runtime {
         if len > most {
             return Err(NotKept::TooLarge(len));
         }
-        let mut looks: Vec<Option<Look>> = Vec::new();
         for value in &task.values {
             looks.push(match value.body {
                 Body::Stored { origin, len } => {
@@ -89,13 +132,6 @@ impl Runtime {
         let mut whole = Vec::with_capacity(len);
         Frame::Task(task).encode(&mut whole);
         Ok(whole)
-    }
-
-    /// Nobody waits for the answer.
-    fn put_kept(&self, key: Vec<u8>, value: Vec<u8>) {
-        let (verb, namespace) = (KvVerb::Put as i32, KEPT_ACTORS.to_owned());
-        let put = Kv { verb, namespace, key, value: Some(value), wide: true, ..Kv::default() };
-        self.lock().io.tell_node(to_node::Body::Kv(put));
     }
 
     fn get_kept(&self, key: Vec<u8>) -> Option<Vec<u8>> {
@@ -149,6 +185,26 @@ impl Runtime {
             },
         );
         call
+    }
+}
+
+impl Io {
+    /// Keeps a whole constructor and its class.
+    pub(crate) fn keep(&self, actor: ActorId, task: &[u8], class: &[u8]) {
+        let mut parts = 0_u32;
+        for part in [task, class].concat().chunks(PART) {
+            self.put_kept(part_key(actor, parts), part.to_vec());
+            parts += 1;
+        }
+        let head = [parts.to_le_bytes(), (task.len() as u32).to_le_bytes()].concat();
+        self.put_kept(actor.0.to_vec(), head);
+    }
+
+    /// Nobody waits for the answer.
+    fn put_kept(&self, key: Vec<u8>, value: Vec<u8>) {
+        let (verb, namespace) = (KvVerb::Put as i32, KEPT_ACTORS.to_owned());
+        let put = Kv { verb, namespace, key, value: Some(value), wide: true, ..Kv::default() };
+        self.tell_node(to_node::Body::Kv(put));
     }
 }
 

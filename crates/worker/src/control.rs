@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use oxiray_ids::{ActorId, ProcessId, StoreKey};
+use oxiray_ids::{ActorId, Origin, ProcessId, StoreKey};
 use oxiray_owner::ActorEnd;
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::{packet, process};
 use oxiray_wire::control::{
-    self, ActorPhase, ActorState, FromNode, ProcessDied, Refused, from_node, to_node,
+    self, ActorPhase, ActorState, FromNode, Lacking, ProcessDied, Refused, from_node, to_node,
 };
 use prost::Message;
 
+use crate::fence::Fence;
 use crate::logs::LogItem;
 use crate::questions::Reply;
 use crate::runtime::{Runtime, State};
@@ -37,15 +38,34 @@ pub(crate) fn receive(
     }
 }
 
+/// The same, for a process that may have to end before it hears anything.
+fn receive_within(
+    fence: Option<&Fence>,
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+) -> Option<(from_node::Body, Vec<OwnedFd>)> {
+    if let Some(fence) = fence {
+        fence.sleep(socket);
+    }
+    receive(socket, buffer)
+}
+
 /// Runs until the connection ends.
 pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
     process::block_signals_in_this_thread();
     let mut buffer = vec![0; packet::MAX_PACKET];
     let mut last_words = String::new();
-    while let Some((body, fds)) = receive(socket, &mut buffer) {
-        if let from_node::Body::Stopped(why) = body {
-            last_words = why.text;
-            break;
+    let mut fence = None;
+    while let Some((body, fds)) = receive_within(fence.as_deref(), socket, &mut buffer) {
+        match &body {
+            from_node::Body::Stopped(why) => {
+                last_words.clone_from(&why.text);
+                break;
+            }
+            from_node::Body::StartActor(start) if start.fenced => {
+                fence = Some(runtime.lock().io.fence.clone());
+            }
+            _ => {}
         }
         handle(runtime, body, fds);
     }
@@ -65,14 +85,14 @@ pub(crate) fn run(runtime: &Arc<Runtime>, socket: &OwnedFd) {
     runtime.bell().ring();
 }
 
-fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
+pub(crate) fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
     use from_node::Body;
     match body {
         Body::Allocated(allocated) => {
             let room = match allocated.refused {
-                None => runtime.store.granted(StoreKey(allocated.key)).ok_or_else(|| Refused {
-                    text: "the node service granted memory that is not there".into(),
-                    ..Refused::default()
+                None => runtime.store.granted(StoreKey(allocated.key)).ok_or_else(|| {
+                    let text = "the node service granted memory that is not there";
+                    Refused::new(Lacking::Object, text)
                 }),
                 Some(refused) => Err(refused),
             };
@@ -99,6 +119,9 @@ fn handle(runtime: &Arc<Runtime>, body: from_node::Body, fds: Vec<OwnedFd>) {
         }
         Body::ActorNames(names) => {
             return runtime.replies.put(names.request, Reply::Names(names.names));
+        }
+        Body::Groups(found) => {
+            return runtime.replies.put(found.request, Reply::Groups(found));
         }
         Body::Trim(_) => {
             // Whoever asks waits for memory: not at every such word, but now and then.
@@ -146,11 +169,13 @@ fn change_state(state: &mut State, body: from_node::Body, fds: Vec<OwnedFd>) {
             let devices = granted.devices.into_iter().flat_map(|devices| devices.ids).collect();
             let worker = ProcessId(granted.worker);
             let shape = granted.shape_key as u32;
-            state.owner.on_granted(shape, granted.lease, worker, devices, &mut state.io);
+            let given = state.io.given_with(shape, devices).into_words();
+            state.owner.on_granted(shape, granted.lease, worker, given, &mut state.io);
         }
         Body::Reclaim(_) => state.owner.on_reclaim(&mut state.io),
         Body::ChannelOpened(opened) => {
             if let Some(file) = fds.into_iter().next() {
+                state.owner.on_channel(ProcessId(opened.peer));
                 state.io.open(&opened, file);
                 state.drain_peer(ProcessId(opened.peer));
             }
@@ -161,10 +186,21 @@ fn change_state(state: &mut State, body: from_node::Body, fds: Vec<OwnedFd>) {
         Body::NodeLost(lost) => {
             state.owner.on_node_lost(lost.node, &lost.reason, &mut state.io);
         }
+        Body::NodeDrains(drains) => {
+            state.owner.on_node_drains(drains.node, &mut state.io);
+        }
+        Body::ObjectMoved(moved) => {
+            let place = |at: Option<oxiray_wire::cluster::Origin>| {
+                let at = at.unwrap_or_default();
+                Origin { node: at.node, key: StoreKey(at.key) }
+            };
+            state.owner.on_moved(place(moved.from), place(moved.to), &mut state.io);
+        }
         Body::Unschedulable(failed) => {
             let shape = failed.shape_key as u32;
-            state.owner.on_unschedulable(shape, &failed.reason, &mut state.io);
+            state.owner.on_unschedulable(shape, failed.code(), &failed.reason, &mut state.io);
         }
+        Body::GroupState(group) => state.on_group_state(&group),
         Body::Exit(_) => state.executor.exit = true,
         Body::Warm(_) => state.warm = true,
         _ => {}
@@ -181,7 +217,7 @@ fn on_process_died(state: &mut State, died: &ProcessDied) {
         message.push_str("\nThe last lines it printed:\n");
         died.last_lines.iter().for_each(|line| message.push_str(&format!("    {line}\n")));
     }
-    state.owner.on_process_died(peer, died.out_of_memory, message.trim_end(), &mut state.io);
+    state.owner.on_process_died(peer, died.memory(), message.trim_end(), &mut state.io);
     state.io.forget_peer(peer);
     state.io.store.on_process_died(peer);
     // What it made for us and we have not heard of now we never will.
@@ -192,9 +228,11 @@ fn on_actor_state(state: &mut State, message: ActorState) {
     let Some(actor) = ActorId::from_slice(&message.actor) else {
         return;
     };
+    let incarnation = message.incarnation();
     match ActorPhase::try_from(message.phase) {
         Ok(ActorPhase::Alive) => {
-            state.owner.on_actor_alive(actor, ProcessId(message.process), &mut state.io);
+            let peer = ProcessId(message.process);
+            state.owner.on_actor_alive(actor, peer, incarnation, &mut state.io);
         }
         Ok(ActorPhase::Dead) => {
             state.io.forget_actor(actor);
@@ -202,15 +240,17 @@ fn on_actor_state(state: &mut State, message: ActorState) {
             if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
                 state.drain_peer(peer);
             }
+            let failure = message.failure_code();
             let ActorState { class_name, reason, creation_error, .. } = message;
-            let end = ActorEnd { class_name, reason, creation_error, during: None };
-            state.owner.on_actor_dead(actor, end, &mut state.io);
+            let end = ActorEnd { class_name, reason, creation_error, failure, during: None };
+            state.owner.on_actor_dead(actor, incarnation, end, &mut state.io);
         }
         Ok(ActorPhase::Restarting) => {
             if let Ok(Some(peer)) = state.owner.actor_peer(actor) {
                 state.drain_peer(peer);
             }
-            state.owner.on_actor_restarting(actor, &message.reason, &mut state.io);
+            let reason = &message.reason;
+            state.owner.on_actor_restarting(actor, incarnation, reason, &mut state.io);
         }
         Ok(ActorPhase::Pending) | Err(_) => {}
     }

@@ -8,17 +8,19 @@ use std::io;
 use std::sync::Arc;
 
 use oxiray_ids::{FunctionId, ProcessId, TaskId};
-use oxiray_owner::{Failure, Outbox};
+use oxiray_owner::{Content, Failure, Outbox};
 use oxiray_wire::control::{self, JobConfig, StartActor, to_node};
-use oxiray_wire::frame::Frame;
+use oxiray_wire::frame::{Answer, FailureCode, Frame, Outcome, Value, task_incarnation};
 use slab::Slab;
 
+use crate::blocked::TellBlocked;
 use crate::call::Call;
-use crate::cancel::Interrupt;
+use crate::cancel::{Interrupt, Unheard};
 pub(crate) use crate::lane::Queued;
 use crate::lane::{Lane, Stir};
-use crate::lend::Lending;
+use crate::lend::{Lending, without_lending};
 use crate::port::Descriptor;
+use crate::reading::Reading;
 use crate::runtime::{Runtime, State, Waited};
 
 /// What the main thread of a worker is to do next.
@@ -52,7 +54,7 @@ pub(crate) enum Runner {
 
 /// Names a call that runs here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RunningKey(u32);
+pub(crate) struct RunningKey(pub(crate) u32);
 
 pub(crate) struct Running {
     pub(crate) giver: ProcessId,
@@ -62,6 +64,10 @@ pub(crate) struct Running {
     recorded: bool,
     /// Nobody wants it any more.
     pub(crate) cancelled: bool,
+    /// Of what it yields so much was read,
+    pub(crate) read: u32,
+    /// or nobody reads it any more.
+    pub(crate) no_reader: bool,
 }
 
 /// The work of this process.
@@ -72,10 +78,14 @@ pub struct Executor {
     pub(crate) lending: Lending,
     /// How calls are stopped that run.
     pub(crate) interrupt: Option<Arc<Interrupt>>,
+    /// One that may not have heard that it is to stop.
+    pub(crate) unheard: Option<Unheard>,
     /// The constructor that was asked for.
     pub(crate) constructor: Option<Vec<u8>>,
     /// Become this, once.
     pub(crate) start: Option<StartActor>,
+    /// Of the actor that this process is: calls for another are not begun.
+    incarnation: u64,
     /// Work for this job, once.
     pub(crate) join: Option<JobConfig>,
     /// It is known what this process works for: before that it takes no task.
@@ -84,6 +94,8 @@ pub struct Executor {
     retired: Option<String>,
     /// Exit now, for this reason.
     leaving: Option<String>,
+    /// And that is an error.
+    is_failing: bool,
     /// The node wants us gone when idle.
     pub(crate) exit: bool,
     /// Garbage was collected since we are to exit.
@@ -92,6 +104,14 @@ pub struct Executor {
     pub(crate) memory_is_short: bool,
     /// Nobody holds a handle of our actor.
     pub(crate) unreferenced: bool,
+    /// A loop was rung for since somebody asked.
+    pub(crate) has_rung: bool,
+    /// Whether the loop of the first lane reads for itself,
+    pub(crate) reading: Reading,
+    /// and whether its own program has called it.
+    pub(crate) is_called: bool,
+    /// Who is told of loops that are late.
+    pub(crate) tell_blocked: Option<Arc<TellBlocked>>,
     /// When owners were last told of answers.
     told: u64,
     /// Whose task was answered last.
@@ -106,16 +126,23 @@ impl Executor {
             runner: Runner::Main,
             lending: Lending::default(),
             interrupt: None,
+            unheard: None,
             constructor: None,
             start: None,
+            incarnation: 0,
             join: None,
             has_job,
             retired: None,
             leaving: None,
+            is_failing: false,
             exit: false,
             collected: false,
             memory_is_short: false,
             unreferenced: false,
+            has_rung: false,
+            reading: Reading::No,
+            is_called: false,
+            tell_blocked: None,
             told: 0,
             answered: None,
         }
@@ -174,14 +201,22 @@ impl Executor {
         by.or_else(running).unwrap_or(TaskId::NIL)
     }
 
+    /// Whether what a cancelled call returns is let go.
+    pub(crate) fn lets_go(&self, key: RunningKey) -> bool {
+        self.runner != Runner::Loops && self.running[key.0 as usize].cancelled
+    }
+
     /// Whether a call that runs here was cancelled.
     pub(crate) fn is_cancelled(&self, task: TaskId) -> bool {
         self.running.iter().any(|(_, running)| running.task == task && running.cancelled)
     }
 
-    /// Ends the process, for this reason, unless it is ending already.
-    pub(crate) fn leave(&mut self, reason: String) {
-        self.leaving.get_or_insert(reason);
+    /// Ends the process, for this reason, unless it is ending already. `is_failing`: it is an
+    /// error, after which an actor may be started again.
+    pub(crate) fn leave(&mut self, reason: String, is_failing: bool) {
+        if self.leaving.is_none() {
+            (self.leaving, self.is_failing) = (Some(reason), is_failing);
+        }
     }
 
     /// Whether owners are to be told of answers; then they were.
@@ -206,7 +241,7 @@ impl Executor {
         let calls_main = self.may_end() || self.memory_is_short;
         for (at, lane) in self.lanes.iter_mut().enumerate() {
             if lane.is_startable() || (at == 0 && calls_main) {
-                lane.ring();
+                self.has_rung |= lane.ring();
             }
         }
     }
@@ -225,13 +260,41 @@ impl State {
         lane: u16,
         recorded: bool,
     ) -> RunningKey {
-        let running = Running { giver, token, task, lane, recorded, cancelled: false };
+        let running = Running {
+            giver,
+            token,
+            task,
+            lane,
+            recorded,
+            cancelled: false,
+            read: 0,
+            no_reader: false,
+        };
         let key = self.executor.running.insert(running) as u32;
         self.executor.lanes[usize::from(lane)].begin();
         if !self.executor.lending.is_quiet() {
             self.lend_or_take_back();
         }
         RunningKey(key)
+    }
+
+    /// Does not begin a call that is for another incarnation of the actor: its caller will hear
+    /// which one lives.
+    fn refuse(&mut self, queued: &Queued) {
+        let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else {
+            return;
+        };
+        let text = "it was sent to another incarnation of the actor";
+        let failure = Content::failed(FailureCode::ActorUnavailable, text);
+        let values = [Value { body: failure.as_body(), contained: Vec::new() }].into();
+        let (token, outcome, retained) = (task.token, Outcome::Unread, Vec::new());
+        let answer = Answer { token, outcome, ran_ns: 0, values, retained };
+        self.io.send(queued.peer, &Frame::Answer(answer));
+    }
+
+    /// Where the process is that had the last answer.
+    pub(crate) fn near_caller(&self) -> Option<u32> {
+        self.executor.answered.and_then(|caller| self.io.processor_of(caller))
     }
 
     pub(crate) fn end_running(&mut self, key: RunningKey) {
@@ -264,6 +327,13 @@ impl Runtime {
         let state = &mut *self.lock();
         (state.executor.runner, state.executor.lanes) = (runner, lanes);
         Ok(())
+    }
+
+    /// In any thread of an actor: it ends in good order, for this reason. What runs may end.
+    pub fn leave(&self, reason: String) {
+        let state = &mut *self.lock();
+        state.executor.leave(reason, false);
+        self.call_main(state);
     }
 
     /// Wakes the main thread, which sleeps on the bell or in its loop.
@@ -304,10 +374,8 @@ impl Runtime {
             work = next_work(self, state);
             work.is_some()
         };
-        let near = |state: &mut State| {
-            state.executor.answered.and_then(|caller| state.io.processor_of(caller))
-        };
-        let waited = self.wait(deadline, None, || false, done, near);
+        let near = |state: &mut State| state.near_caller();
+        let waited = without_lending(|| self.wait(deadline, None, || false, done, near));
         work.ok_or(waited)
     }
 
@@ -359,14 +427,11 @@ impl Runtime {
         }
         loop {
             let mut payload = None;
-            match self.wait_until(
-                None,
-                || false,
-                |state| {
-                    payload = state.arrived.remove(&id);
-                    payload.is_some()
-                },
-            ) {
+            let arrived = |state: &mut State| {
+                payload = state.arrived.remove(&id);
+                payload.is_some()
+            };
+            match without_lending(|| self.wait_until(None, || false, arrived)) {
                 Waited::Done => return payload.ok_or_else(|| "no payload".to_owned()),
                 Waited::Stopped(reason) => return Err(reason),
                 Waited::Interrupted | Waited::TimedOut => {}
@@ -377,8 +442,13 @@ impl Runtime {
     /// Tells the node that this process is about to exit.
     pub(crate) fn announce_exit(&self, reason: &str) {
         let state = &mut *self.lock();
+        state.owner.end_idle_leases(&mut state.io);
         state.io.wake_peers();
-        state.io.tell_node(to_node::Body::Exiting(control::Text { text: reason.to_owned() }));
+        let text = control::Text { text: reason.to_owned() };
+        state.io.tell_node(match state.executor.is_failing {
+            true => to_node::Body::Failing(text),
+            false => to_node::Body::Exiting(text),
+        });
     }
 }
 
@@ -401,9 +471,13 @@ fn begin_next(runtime: &Arc<Runtime>, state: &mut State, lane: usize) -> Option<
     while state.executor.leaving.is_none()
         && let Some(queued) = state.executor.lanes[lane].pop()
     {
-        if state.io.take(queued.peer, queued.number)
-            && let Some(call) = Call::begin(runtime, state, queued, 0)
-        {
+        state.io.fence.check();
+        if !state.io.take(queued.peer, queued.number) {
+            continue;
+        }
+        if task_incarnation(&queued.bytes) != Some(state.executor.incarnation) {
+            state.refuse(&queued);
+        } else if let Some(call) = Call::begin(runtime, state, queued, 0) {
             return Some(call);
         }
     }
@@ -427,7 +501,20 @@ fn next_work(runtime: &Arc<Runtime>, state: &mut State) -> Option<Work> {
         return Some(Work::JoinJob(config));
     }
     if let Some(start) = state.executor.start.take() {
-        return Some(Work::StartActor(start));
+        // What others hold must not go with the actor.
+        let declined = start.asks && state.owner.is_counted_on();
+        if start.asks {
+            let answer = control::StartAnswer { actor: start.actor.clone(), declined };
+            state.io.tell_node(to_node::Body::StartAnswer(answer));
+        }
+        if !declined {
+            if start.fenced {
+                state.io.fence.put_up();
+                state.io.fence.check();
+            }
+            state.executor.incarnation = start.incarnation();
+            return Some(Work::StartActor(start));
+        }
     }
     if let Some(failure) = state.io.logs.take_unhandled() {
         return Some(Work::Tell(failure));

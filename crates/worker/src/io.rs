@@ -11,15 +11,20 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
-use oxiray_channel::{Bell, Bells, Link, MAX_FRAME};
+use oxiray_channel::layout::BELL_BITS;
+use oxiray_channel::{Bell, Bells, LeaseEnd, Link, MAX_FRAME};
 use oxiray_events::EventLog;
 use oxiray_ids::{ActorId, Origin, ProcessId, ProcessSet};
 use oxiray_owner::{Attempt, Change, Failure, ObjectKey, Outbox};
 use oxiray_sys::{cpu, packet};
-use oxiray_wire::control::{self, ChannelOpened, Shape, ToNode, to_node};
+use oxiray_wire::control::{self, ChannelOpened, Shape, threads_of, to_node};
 use oxiray_wire::frame::{self, Frame, LAST_PIECE, PIECE};
-use prost::Message;
+use oxiray_wire::given::Given;
+use smallvec::SmallVec;
 
+use crate::fence::Fence;
+use crate::keeping::{Asked, Keeping};
+use crate::line::{Line, TooLarge};
 use crate::logs::{LogItem, Logs};
 use crate::store::Store;
 
@@ -38,6 +43,77 @@ struct PeerState {
     assembling: Vec<u8>,
     unwoken: bool,
     dead: bool,
+}
+
+impl PeerState {
+    /// Reads every frame that it has written into `inbox`.
+    fn receive(&mut self, peer: ProcessId, inbox: &mut Inbox, unwoken: &mut Vec<ProcessId>) {
+        let Some(link) = &mut self.link else { return };
+        let assembling = &mut self.assembling;
+        let drained = link.drain(|bytes| match bytes.split_first() {
+            Some((&PIECE, piece)) => assembling.extend_from_slice(piece),
+            Some((&LAST_PIECE, piece)) => {
+                assembling.extend_from_slice(piece);
+                inbox.push(peer, assembling);
+                assembling.clear();
+            }
+            _ => inbox.push(peer, bytes),
+        });
+        if drained.is_err() {
+            // No correct peer does this. Its end is near; do not read on.
+            self.link = None;
+        }
+        self.flush(peer, unwoken);
+    }
+
+    /// Sends a frame, behind those that wait.
+    fn send(&mut self, peer: ProcessId, frame: &[u8], unwoken: &mut Vec<ProcessId>) {
+        let direct = match &mut self.link {
+            Some(link) if self.waiting.is_empty() && frame.len() <= PIECE_BYTES => {
+                link.push(&[frame]).is_ok()
+            }
+            _ => false,
+        };
+        if !direct {
+            self.queue(frame);
+            self.flush(peer, unwoken);
+        }
+        self.is_to_be_woken(peer, unwoken);
+    }
+
+    /// Lets a frame wait, in pieces if it is large.
+    fn queue(&mut self, frame: &[u8]) {
+        if frame.len() <= PIECE_BYTES {
+            return self.waiting.push_back(frame.to_vec());
+        }
+        let mut pieces = frame.chunks(PIECE_BYTES).peekable();
+        while let Some(piece) = pieces.next() {
+            let mark = if pieces.peek().is_some() { PIECE } else { LAST_PIECE };
+            self.waiting.push_back([&[mark], piece].concat());
+        }
+    }
+
+    /// Moves waiting frames into the ring, as far as there is room.
+    fn flush(&mut self, peer: ProcessId, unwoken: &mut Vec<ProcessId>) {
+        let Some(link) = &mut self.link else { return };
+        let mut moved = false;
+        while let Some(bytes) = self.waiting.front() {
+            if link.push(&[bytes]).is_err() {
+                break;
+            }
+            self.waiting.pop_front();
+            moved = true;
+        }
+        if moved {
+            self.is_to_be_woken(peer, unwoken);
+        }
+    }
+
+    fn is_to_be_woken(&mut self, peer: ProcessId, unwoken: &mut Vec<ProcessId>) {
+        if !std::mem::replace(&mut self.unwoken, true) {
+            unwoken.push(peer);
+        }
+    }
 }
 
 /// Frames that came in, one after the other in a buffer that is used again.
@@ -76,19 +152,21 @@ impl Inbox {
 
 /// The channels and the control connection of this process.
 pub struct Io {
-    control: OwnedFd,
+    node: Arc<Line>,
     /// Wakes the node service for what goes to other nodes.
     gateway: Option<Arc<OwnedFd>>,
     bells: Bells,
     bell: Bell,
+    pub(crate) fence: Arc<Fence>,
     process: ProcessId,
     /// What this process says to itself: an actor that calls itself.
     pub(crate) loopback: Inbox,
     peers: HashMap<ProcessId, PeerState, RandomState>,
-    /// Processes that are gone: nothing is sent to them, and nothing else is known of them.
+    /// Processes that are gone, as far as is known: nothing is sent to them, and nothing else is
+    /// known of them.
     gone: ProcessSet,
     /// Which peers share a bit of our bell.
-    by_bit: HashMap<u32, Vec<ProcessId>, RandomState>,
+    by_bit: Vec<SmallVec<[ProcessId; 1]>>,
     unwoken: Vec<ProcessId>,
     scratch: Vec<u8>,
     shapes: Vec<Shape>,
@@ -105,6 +183,8 @@ pub struct Io {
     constructors: HashMap<ActorId, (Vec<u8>, bool), RandomState>,
     /// What the node needs to know of actors that we create.
     pub(crate) placements: HashMap<ActorId, control::CreateActor, RandomState>,
+    /// What is to be kept of those that may outlive us.
+    pub(crate) keeping: Keeping,
     /// Actors of ours that have names.
     pub(crate) named: HashSet<ActorId, RandomState>,
     /// What happens to tasks here.
@@ -115,7 +195,7 @@ pub struct Io {
 
 impl Io {
     pub(crate) fn new(
-        control: OwnedFd,
+        node: Arc<Line>,
         gateway: Option<Arc<OwnedFd>>,
         process: ProcessId,
         bells: Bells,
@@ -124,7 +204,8 @@ impl Io {
         events: EventLog,
     ) -> Self {
         Self {
-            control,
+            fence: Arc::new(Fence::new(LeaseEnd::beside(&bells), node.clone())),
+            node,
             gateway,
             bells,
             bell,
@@ -134,7 +215,7 @@ impl Io {
             loopback: Inbox::default(),
             peers: HashMap::default(),
             gone: ProcessSet::default(),
-            by_bit: HashMap::default(),
+            by_bit: Vec::new(),
             unwoken: Vec::new(),
             scratch: Vec::new(),
             shapes: Vec::new(),
@@ -144,30 +225,28 @@ impl Io {
             ready: Vec::new(),
             constructors: HashMap::default(),
             placements: HashMap::default(),
+            keeping: Keeping::default(),
             named: HashSet::default(),
             logs: Arc::default(),
         }
     }
 
-    /// Sends a message to the node service. A lost node is noticed by the control thread.
+    /// Sends a message to the node service, without waiting for it.
     pub fn tell_node(&self, body: to_node::Body) {
-        let packet = ToNode::from(body).encode_to_vec();
         // What users can make large is bounded where it enters. What is not goes unsaid, and is
         // told to people: whoever waits for its answer has reason to look.
-        if packet.len() > packet::MAX_PACKET {
-            return self.logs.push(LogItem::Warning(format!(
-                "a message of {} bytes to the node service was not sent: it can have {}. This is \
-                 a fault of oxiray; please report it.",
-                packet.len(),
+        if let Err(TooLarge(bytes)) = self.node.say(body) {
+            self.logs.push(LogItem::Warning(format!(
+                "a message of {bytes} bytes to the node service was not sent: it can have {}. \
+                 This is a fault of oxiray; please report it.",
                 packet::MAX_PACKET
             )));
         }
-        let _ = packet::send(&self.control, &packet, &[]);
     }
 
     /// The connection to the node service.
-    pub(crate) fn control(&self) -> &OwnedFd {
-        &self.control
+    pub(crate) fn node(&self) -> &Line {
+        &self.node
     }
 
     fn is_elsewhere(&self, peer: ProcessId) -> bool {
@@ -178,6 +257,7 @@ impl Io {
     pub(crate) fn forget_actor(&mut self, actor: ActorId) {
         self.constructors.remove(&actor);
         self.placements.remove(&actor);
+        self.keeping.forget(actor);
         self.named.remove(&actor);
     }
 
@@ -193,16 +273,33 @@ impl Io {
         }
     }
 
+    /// Has an actor made whose worker asks us for its constructor: arguments may be larger than a
+    /// packet.
+    pub(crate) fn ask_for_actor(&mut self, actor: ActorId, (message, bytes): Asked) {
+        let again = message.max_restarts != 0;
+        self.constructors.insert(actor, (bytes, again));
+        self.tell_node(to_node::Body::CreateActor(message));
+    }
+
     /// Remembers the next shape, in the order in which the owner numbers them.
     pub(crate) fn add_shape(&mut self, shape: Shape) {
         self.shapes.push(shape);
     }
 
+    /// What a lease of a shape gives to its worker, beside these devices.
+    pub(crate) fn given_with(&self, shape: u32, devices: Vec<u32>) -> Given {
+        let shape = self.shapes.get(shape as usize);
+        let group = shape.and_then(Shape::place).map(|(group, _)| group);
+        let strategy = shape.and_then(|shape| shape.strategy.as_ref());
+        let threads = shape.map_or(1, |shape| threads_of(&shape.resources));
+        let captures = strategy.is_some_and(|strategy| strategy.capture);
+        Given { devices, threads, group, captures }
+    }
+
     pub(crate) fn open(&mut self, opened: &ChannelOpened, file: OwnedFd) {
         let peer = ProcessId(opened.peer);
-        if self.gone.contains(&peer) {
-            return;
-        }
+        // One that was thought to be gone is back: see `Owner::on_channel`.
+        self.gone.remove(&peer);
         let Ok(mut bell) = self.bells.bell(opened.peer_bell) else {
             return;
         };
@@ -213,18 +310,20 @@ impl Io {
         let Ok(link) = Link::map(file, opened.side as usize & 1, bell, opened.peer_index) else {
             return;
         };
-        self.peers.entry(peer).or_default().link = Some(link);
-        self.by_bit.entry(opened.index).or_default().push(peer);
-        self.flush(peer);
+        let bit = opened.index as usize % BELL_BITS;
+        if self.by_bit.len() <= bit {
+            self.by_bit.resize_with(bit + 1, SmallVec::new);
+        }
+        self.by_bit[bit].push(peer);
+        let state = self.peers.entry(peer).or_default();
+        state.link = Some(link);
+        state.flush(peer, &mut self.unwoken);
         self.wake_peers();
     }
 
     /// Forgets a dead process. What it had written must have been drained.
     pub(crate) fn close(&mut self, peer: ProcessId) {
-        self.by_bit.retain(|_, peers| {
-            peers.retain(|other| *other != peer);
-            !peers.is_empty()
-        });
+        self.by_bit.iter_mut().for_each(|peers| peers.retain(|other| *other != peer));
         // The link stays until the last claim was looked at; then only the number remains.
         self.gone.insert(peer);
         if let Some(state) = self.peers.get_mut(&peer) {
@@ -238,32 +337,21 @@ impl Io {
         self.peers.remove(&peer);
     }
 
-    /// Who may have set `bit` of our bell.
-    pub(crate) fn peers_at(&self, bit: u32) -> &[ProcessId] {
-        self.by_bit.get(&bit).map_or(&[], Vec::as_slice)
+    /// Reads what those have written into `inbox` who may have set `bit` of our bell.
+    pub(crate) fn receive_at(&mut self, bit: u32, inbox: &mut Inbox) {
+        let Self { by_bit, peers, unwoken, .. } = self;
+        for peer in by_bit.get(bit as usize).into_iter().flatten() {
+            if let Some(state) = peers.get_mut(peer) {
+                state.receive(*peer, inbox, unwoken);
+            }
+        }
     }
 
     /// Reads every frame that `peer` has written into `inbox`.
     pub(crate) fn receive(&mut self, peer: ProcessId, inbox: &mut Inbox) {
-        let Some(state) = self.peers.get_mut(&peer) else {
-            return;
-        };
-        let Some(link) = &mut state.link else { return };
-        let assembling = &mut state.assembling;
-        let drained = link.drain(|bytes| match bytes.split_first() {
-            Some((&PIECE, piece)) => assembling.extend_from_slice(piece),
-            Some((&LAST_PIECE, piece)) => {
-                assembling.extend_from_slice(piece);
-                inbox.push(peer, assembling);
-                assembling.clear();
-            }
-            _ => inbox.push(peer, bytes),
-        });
-        if drained.is_err() {
-            // No correct peer does this. Its end is near; do not read on.
-            state.link = None;
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.receive(peer, inbox, &mut self.unwoken);
         }
-        self.flush(peer);
     }
 
     /// Whether a pushed task may still be taken; takes it.
@@ -285,8 +373,15 @@ impl Io {
         self.peers.get(&peer)?.link.as_ref()?.peer_bell().processor()
     }
 
-    fn send_scratch(&mut self, peer: ProcessId) {
+    /// Sends the frame that `encode` writes; `encode` may give it a number of the channel.
+    fn send_with(
+        &mut self,
+        peer: ProcessId,
+        encode: impl FnOnce(Option<&mut Link>, &mut EventLog, &mut Vec<u8>),
+    ) {
+        self.scratch.clear();
         if peer == self.process {
+            encode(None, &mut self.events, &mut self.scratch);
             return self.loopback.push(peer, &self.scratch);
         }
         let state = match self.peers.entry(peer) {
@@ -294,59 +389,13 @@ impl Io {
             Entry::Vacant(_) if self.gone.contains(&peer) => return,
             Entry::Vacant(new) => {
                 let connect = to_node::Body::Connect(control::Peer { process: peer.0 });
-                let packet = ToNode::from(connect).encode_to_vec();
-                let _ = packet::send(&self.control, &packet, &[]);
+                let _ = self.node.say(connect);
                 new.insert(PeerState::default())
             }
         };
-        if state.dead {
-            return;
-        }
-        let direct = match &mut state.link {
-            Some(link) if state.waiting.is_empty() && self.scratch.len() <= PIECE_BYTES => {
-                link.push(&[&self.scratch]).is_ok()
-            }
-            _ => false,
-        };
-        if !direct {
-            if self.scratch.len() <= PIECE_BYTES {
-                state.waiting.push_back(self.scratch.clone());
-            } else {
-                let mut pieces = self.scratch.chunks(PIECE_BYTES).peekable();
-                while let Some(piece) = pieces.next() {
-                    let mark = if pieces.peek().is_some() { PIECE } else { LAST_PIECE };
-                    let mut bytes = Vec::with_capacity(piece.len() + 1);
-                    bytes.push(mark);
-                    bytes.extend_from_slice(piece);
-                    state.waiting.push_back(bytes);
-                }
-            }
-            self.flush(peer);
-        }
-        let state = self.peers.get_mut(&peer).expect("just used");
-        if !state.unwoken {
-            state.unwoken = true;
-            self.unwoken.push(peer);
-        }
-    }
-
-    /// Moves waiting frames into the ring, as far as there is room.
-    fn flush(&mut self, peer: ProcessId) {
-        let Some(state) = self.peers.get_mut(&peer) else {
-            return;
-        };
-        let Some(link) = &mut state.link else { return };
-        let mut moved = false;
-        while let Some(bytes) = state.waiting.front() {
-            if link.push(&[bytes]).is_err() {
-                break;
-            }
-            state.waiting.pop_front();
-            moved = true;
-        }
-        if moved && !state.unwoken {
-            state.unwoken = true;
-            self.unwoken.push(peer);
+        encode(state.link.as_mut(), &mut self.events, &mut self.scratch);
+        if !state.dead {
+            state.send(peer, &self.scratch, &mut self.unwoken);
         }
     }
 
@@ -383,6 +432,9 @@ impl Io {
                 self.tell_node(to_node::Body::Free(control::Stored { keys: chunk.to_vec() }));
             }
         }
+        if self.freed_elsewhere.is_empty() {
+            return;
+        }
         for (node, keys) in std::mem::take(&mut self.freed_elsewhere) {
             for chunk in keys.chunks(4096) {
                 let keys = chunk.to_vec();
@@ -394,18 +446,16 @@ impl Io {
 
 impl Outbox for Io {
     fn push_task(&mut self, peer: ProcessId, mut task: frame::Task<'_>, claimable: bool) -> u64 {
-        let link = self.peers.get_mut(&peer).and_then(|state| state.link.as_mut());
-        if let (true, Some(link)) = (claimable, link) {
-            task.number = link.offer();
-        }
-        let number = task.number;
-        if task.recorded {
-            self.events.sent(task.id, task.attempt, peer);
-        }
-        self.scratch.clear();
-        Frame::Task(task).encode(&mut self.scratch);
-        self.send_scratch(peer);
-        number
+        self.send_with(peer, |link, events, bytes| {
+            if let (true, Some(link)) = (claimable, link) {
+                task.number = link.offer();
+            }
+            if task.recorded {
+                events.sent(task.id, task.attempt, peer);
+            }
+            task.encode(bytes);
+        });
+        task.number
     }
 
     fn take_back(&mut self, peer: ProcessId, number: u64) -> bool {
@@ -419,9 +469,7 @@ impl Outbox for Io {
     }
 
     fn send(&mut self, peer: ProcessId, frame: &Frame<'_>) {
-        self.scratch.clear();
-        frame.encode(&mut self.scratch);
-        self.send_scratch(peer);
+        self.send_with(peer, |_, _, bytes| frame.encode(bytes));
     }
 
     fn set_demand(&mut self, shape: u32, requested_total: u64, tasks: &str) {
@@ -469,7 +517,7 @@ impl Outbox for Io {
             Change::Retried { waits } => self.events.retried(task, number, waits),
             Change::Answered(peer) => self.events.answered(task, number, peer),
             Change::Failed { code, message } => {
-                self.events.failed(task, number, code as u8, message);
+                self.events.failed(task, number, code, message);
             }
         }
     }
@@ -486,15 +534,18 @@ impl Outbox for Io {
         let Some(message) = self.placements.remove(&actor) else {
             return;
         };
-        // Its worker asks for it: arguments may be larger than a packet.
-        let again = message.max_restarts != 0;
-        let (bytes, _) = self.constructors.entry(actor).or_insert((Vec::new(), again));
-        Frame::Task(constructor).encode(bytes);
-        self.tell_node(to_node::Body::CreateActor(message));
+        let has_large =
+            constructor.values.iter().any(|v| matches!(v.body, frame::Body::Stored { .. }));
+        let mut bytes = Vec::new();
+        Frame::Task(constructor).encode(&mut bytes);
+        if let Some(asked) = self.keep_at_once(actor, (message, bytes), has_large) {
+            self.ask_for_actor(actor, asked);
+        }
     }
 
     fn kill_actor(&mut self, actor: ActorId, reason: &str) {
         self.placements.remove(&actor);
+        self.keeping.forget(actor);
         self.constructors.remove(&actor);
         self.named.remove(&actor);
         let (actor, reason) = (actor.0.to_vec(), reason.to_owned());

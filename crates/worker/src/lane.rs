@@ -12,10 +12,11 @@ use std::io;
 use std::sync::Arc;
 
 use oxiray_ids::{ProcessId, TaskId};
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::frame::task_token;
-use parking_lot::Condvar;
 
 use crate::port::{Descriptor, Doorbell};
+use crate::sync::Condvar;
 
 /// A call that has not begun.
 pub(crate) struct Queued {
@@ -38,8 +39,20 @@ pub(crate) struct Lane {
     pub(crate) awakened: Arc<Condvar>,
     /// Of the loop that begins its calls, if there is one.
     doorbell: Option<Doorbell>,
-    /// Calls that the loop runs and nobody wants any more.
-    unwanted: Vec<TaskId>,
+    /// What the loop is to hear of calls that it runs.
+    news: Vec<(TaskId, News)>,
+    /// The loop is late, and somebody was told: where it is, as far as that is known.
+    pub(crate) blocked: Option<String>,
+    answered: u64,
+}
+
+/// What a loop hears of a call that it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Nobody wants it any more.
+    Unwanted,
+    /// Who reads what it yields is further, or gone.
+    Read,
 }
 
 /// What is to be done so that a call of a lane begins.
@@ -63,7 +76,9 @@ impl Lane {
             is_searched: false,
             awakened: Arc::new(Condvar::new()),
             doorbell: None,
-            unwanted: Vec::new(),
+            news: Vec::new(),
+            blocked: None,
+            answered: 0,
         }
     }
 
@@ -73,12 +88,39 @@ impl Lane {
         Ok(())
     }
 
-    pub(crate) fn ring(&mut self) {
-        self.doorbell.as_mut().into_iter().for_each(Doorbell::ring);
+    /// Whether that is news to its loop.
+    pub(crate) fn ring(&mut self) -> bool {
+        self.doorbell.as_mut().is_some_and(Doorbell::ring)
     }
 
     pub(crate) fn answer(&mut self) {
         self.doorbell.as_mut().into_iter().for_each(Doorbell::answer);
+        self.blocked = None;
+        self.answered = monotonic_ns();
+    }
+
+    /// Whether its loop sees by itself that it is rung for.
+    pub(crate) fn hush(&mut self, is_hushed: bool) {
+        self.doorbell.as_mut().into_iter().for_each(|doorbell| doorbell.hush(is_hushed));
+    }
+
+    /// Its loop has looked, and there was nothing to do.
+    pub(crate) fn note_look(&mut self, now: u64) {
+        self.answered = now;
+    }
+
+    /// When its loop looked last.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running > 0
+    }
+
+    /// Since when its loop has not looked, though there is something to do.
+    pub(crate) fn rung_since(&self) -> Option<u64> {
+        self.doorbell.as_ref().and_then(Doorbell::rung_since)
     }
 
     pub(crate) fn descriptor(&self) -> Option<Descriptor> {
@@ -115,16 +157,16 @@ impl Lane {
         self.queue.retain(|queued| queued.peer != peer);
     }
 
-    /// Lets the loop, if there is one, know that nobody wants a call any more.
-    pub(crate) fn tell_unwanted(&mut self, task: TaskId) {
+    /// Lets the loop, if there is one, hear of a call that it runs.
+    pub(crate) fn tell_loop(&mut self, task: TaskId, news: News) {
         if self.doorbell.is_some() {
-            self.unwanted.push(task);
-            self.ring();
+            self.news.push((task, news));
+            let _ = self.ring();
         }
     }
 
-    pub(crate) fn take_unwanted(&mut self) -> Vec<TaskId> {
-        std::mem::take(&mut self.unwanted)
+    pub(crate) fn take_news(&mut self) -> Vec<(TaskId, News)> {
+        std::mem::take(&mut self.news)
     }
 
     /// Takes out the call that has this token, if it waits here.

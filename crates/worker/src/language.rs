@@ -56,6 +56,10 @@ pub trait Language {
     /// Nobody wants a call any more that a loop of this thread runs: it is to end soon.
     fn cancel(&mut self, task: TaskId);
 
+    /// Who reads what a call yields that a loop of this thread runs is further, or gone: if the call
+    /// waits for that, it is to look ([`Call::flow`]).
+    fn read_on(&mut self, task: TaskId);
+
     /// Becomes an actor and answers `call`, or fails it: then why the process is to exit, and for
     /// the node the error that others get, if there is one. `payload` is the class.
     fn construct(
@@ -76,11 +80,14 @@ pub trait Language {
     /// Runs the loop of the first lane until the process is to exit; why.
     fn run_loop(&mut self) -> String;
 
-    /// Works for a job from now on: its modules are found in these places.
-    fn join_job(&mut self, places: Vec<String>);
+    /// Works for a job from now on: its modules are found in these places; `settings` are JSON.
+    fn join_job(&mut self, places: Vec<String>, settings: &str);
 
     /// Imports a module that calls are likely to need.
     fn preload(&mut self, module: &str);
+
+    /// Nobody waits for this thread: a moment for what can be done at any time.
+    fn rest(&mut self);
 
     /// Says that a task of ours failed, and that nobody has looked at its error.
     fn tell(&mut self, failure: &Failure);

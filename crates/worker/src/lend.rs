@@ -1,7 +1,8 @@
 //! Lending: a process whose calls all wait for others lends its CPUs meanwhile.
 //!
 //! - **B-1** CPUs are lent while every thread that runs a call here waits, and at no other time:
-//!   the node and the owners of what is queued are told of both.
+//!   the node and the owners of what is queued are told of both. A call that waits for its own
+//!   function has not begun: its CPUs would be given out just before it needs them.
 
 use std::cell::Cell;
 
@@ -12,14 +13,28 @@ use oxiray_wire::frame::Frame;
 
 use crate::runtime::State;
 
-thread_local! {
+crate::sync::thread_local! {
     /// Calls run in this thread.
     static RUNS_CALLS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls run in the calling thread from now on.
 pub(crate) fn runs_calls_here() {
-    RUNS_CALLS.set(true);
+    RUNS_CALLS.with(|runs| runs.set(true));
+}
+
+/// Whether that is so: then whoever waits for its answers hears of them when it looks for more.
+pub(crate) fn are_calls_run_here() -> bool {
+    RUNS_CALLS.with(Cell::get)
+}
+
+/// Waits for what no call that runs waits for: for the next one, which is no reason to lend the CPUs
+/// of those in other threads; or for what a call needs before it begins, which is about to run.
+pub(crate) fn without_lending<T>(wait: impl FnOnce() -> T) -> T {
+    let runs = RUNS_CALLS.with(|runs| runs.replace(false));
+    let waited = wait();
+    RUNS_CALLS.with(|now| now.set(runs));
+    waited
 }
 
 /// Of the whole process.
@@ -44,7 +59,7 @@ pub(crate) enum Lend {
 impl Lend {
     /// Of the calling thread.
     pub(crate) fn new(state: &State) -> Self {
-        let runs = RUNS_CALLS.get() && state.executor.busy_threads() > 0;
+        let runs = are_calls_run_here() && state.executor.busy_threads() > 0;
         if runs { Lend::Pending { due: false } } else { Lend::None }
     }
 
@@ -106,6 +121,11 @@ impl State {
 }
 
 impl Lending {
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent_to.is_some()
+    }
+
     /// Whether somebody may have to be told when a call begins or ends.
     pub(crate) fn is_quiet(&self) -> bool {
         self.waiting == 0 && self.lent_to.is_none()

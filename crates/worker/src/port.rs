@@ -11,9 +11,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use oxiray_owner::ObjectKey;
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::eventfd;
 
-use crate::runtime::{Runtime, State};
+use crate::reading::Reading;
+use crate::runtime::{Runtime, State, Waited};
 
 /// A descriptor that a loop sleeps on.
 #[derive(Clone)]
@@ -28,23 +30,50 @@ impl AsFd for Descriptor {
 /// Rings once until somebody looks (P-2).
 pub(crate) struct Doorbell {
     descriptor: Descriptor,
-    is_rung: bool,
+    /// Since when it is rung.
+    rung: Option<u64>,
+    /// Whether the descriptor is readable.
+    is_heard: bool,
+    /// Its loop reads for itself (see [`crate::reading`]), and sees that it is rung.
+    is_hushed: bool,
 }
 
 impl Doorbell {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { descriptor: Descriptor(Arc::new(eventfd::new()?)), is_rung: false })
+        let descriptor = Descriptor(Arc::new(eventfd::new()?));
+        Ok(Self { descriptor, rung: None, is_heard: false, is_hushed: false })
     }
 
-    pub(crate) fn ring(&mut self) {
-        if !std::mem::replace(&mut self.is_rung, true) {
+    /// Whether that is news.
+    pub(crate) fn ring(&mut self) -> bool {
+        let is_news = self.rung.is_none();
+        if is_news {
+            self.rung = Some(monotonic_ns());
+        }
+        if !self.is_heard && !self.is_hushed {
+            self.is_heard = true;
             eventfd::ring(&self.descriptor);
         }
+        is_news
+    }
+
+    /// Whether its loop sees by itself that it is rung. One that ceases to is rung for (P-1).
+    pub(crate) fn hush(&mut self, is_hushed: bool) {
+        self.is_hushed = is_hushed;
+        if self.rung.is_some() {
+            self.ring();
+        }
+    }
+
+    /// Since when nobody has answered it.
+    pub(crate) fn rung_since(&self) -> Option<u64> {
+        self.rung
     }
 
     /// Whoever calls this looks next.
     pub(crate) fn answer(&mut self) {
-        if std::mem::replace(&mut self.is_rung, false) {
+        self.rung = None;
+        if std::mem::take(&mut self.is_heard) {
             eventfd::quiet(&self.descriptor);
         }
     }
@@ -56,8 +85,10 @@ impl Doorbell {
 
 /// Where completions that a loop waits for are picked up.
 pub(crate) struct Port {
-    doorbell: Doorbell,
+    pub(crate) doorbell: Doorbell,
     complete: Vec<u64>,
+    /// It is of the loop that reads for itself, while that does.
+    pub(crate) is_readers: bool,
 }
 
 impl Port {
@@ -85,7 +116,7 @@ impl State {
     pub(crate) fn stop(&mut self, reason: String) {
         // What was said first is why.
         self.stopped.get_or_insert(reason);
-        self.ports.iter_mut().for_each(|(_, port)| port.doorbell.ring());
+        self.ports.iter_mut().for_each(|(_, port)| _ = port.doorbell.ring());
     }
 
     pub(crate) fn tell_watcher(&mut self, watcher: Watcher, token: u64) {
@@ -102,11 +133,15 @@ impl State {
 }
 
 impl Runtime {
-    /// A new port, and what its loop sleeps on.
-    pub fn open_port(&self) -> io::Result<(PortKey, Descriptor)> {
-        let doorbell = Doorbell::new()?;
+    /// A new port, and what its loop sleeps on. `is_readers`: that is the loop of the first lane.
+    pub fn open_port(&self, is_readers: bool) -> io::Result<(PortKey, Descriptor)> {
+        let mut doorbell = Doorbell::new()?;
         let descriptor = doorbell.descriptor();
-        let key = self.lock().ports.insert(Port { doorbell, complete: Vec::new() });
+        let key = {
+            let state = &mut *self.lock();
+            doorbell.hush(is_readers && state.executor.reading != Reading::No);
+            state.ports.insert(Port { doorbell, complete: Vec::new(), is_readers })
+        };
         // Somebody has to read from now on, whatever the threads of the user do.
         self.pump.rouse_if_on_bell(self.bell());
         Ok((PortKey(key), descriptor))
@@ -146,5 +181,19 @@ impl Runtime {
         if watcher == Watcher::Thread {
             self.bell().ring();
         }
+    }
+
+    /// Sleeps until watched objects are complete: their tokens.
+    pub fn next_fired(&self) -> Result<Vec<u64>, Waited> {
+        let mut fired = Vec::new();
+        let waited = self.wait_until(
+            None,
+            || false,
+            |state| {
+                fired = std::mem::take(&mut state.fired);
+                !fired.is_empty()
+            },
+        );
+        if waited == Waited::Done { Ok(fired) } else { Err(waited) }
     }
 }

@@ -1,8 +1,8 @@
 //! The thread that reads frames while nobody else does.
 //!
 //! It is in one of three beds:
-//! - *nap*: user threads are active and read for themselves, and none of them is an event loop. It wakes every
-//!   millisecond to ring bells that a burst left unrung, and to let time pass.
+//! - *nap*: user threads are active and read for themselves, and none of them is an event loop that does not. It
+//!   wakes every millisecond to ring bells that a burst left unrung, and to let time pass.
 //! - *deep*: a user thread waits and so reads everything. It sleeps until that
 //!   one leaves or sets an alarm, or until the owner has something to do with time.
 //! - *on the bell*: nobody reads, so it does.
@@ -11,15 +11,14 @@
 //! costs the callers nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use oxiray_channel::Bell;
-use oxiray_owner::Owner;
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_sys::{futex, process};
+use oxiray_sys::process;
 
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, State};
+use crate::sync::{AtomicU32, Ordering, futex, thread};
 
 const NAP: Duration = Duration::from_millis(1);
 
@@ -44,12 +43,19 @@ impl PumpBed {
         }
     }
 
-    /// Time may matter sooner than it knows: then it looks, wherever it is on its way to bed.
-    pub(crate) fn hear_alarm(&self, owner: &mut Owner, activity: &AtomicU32) {
-        if owner.take_alarm() {
+    /// Time may matter sooner than it knows: then it looks, wherever it is on its way to bed. That
+    /// a loop which was rung for is late, or a call does not hear that it is to stop, nobody else
+    /// will see.
+    pub(crate) fn hear_alarm(&self, state: &mut State, activity: &AtomicU32) {
+        if state.owner.take_alarm() || state.executor.has_rung || state.executor.unheard.is_some() {
             activity.fetch_add(1, Ordering::SeqCst);
             self.kick_if_deep();
         }
+    }
+
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn words(&self) -> &'static str {
+        ["awake", "napping", "deep", "on the bell"][self.0.load(Ordering::SeqCst) as usize]
     }
 
     /// Something happened that time matters for.
@@ -70,23 +76,28 @@ pub(crate) fn run(runtime: &Arc<Runtime>) {
         if runtime.leaving.load(Ordering::SeqCst) {
             return;
         }
-        let (next, has_loops) = {
+        let (next, has_loops, has_deaf_loops) = {
             let state = &mut *runtime.lock();
             runtime.drain(state, 0);
             state.set_now(monotonic_ns());
             let next = state.owner.on_tick(&mut state.io);
+            let next = next.into_iter().chain(state.interrupt_again(monotonic_ns())).min();
             state.collect_watched();
             state.io.wake_peers();
-            (next, state.has_loops())
+            (next, state.has_loops(), state.has_deaf_loops())
+        };
+        let next = match has_loops {
+            true => next.into_iter().chain(runtime.look_at_loops()).min(),
+            false => next,
         };
         let until_next =
             next.map(|at| Duration::from_nanos(at.saturating_sub(monotonic_ns()).max(100_000)));
         let activity = runtime.activity.load(Ordering::Relaxed);
         let bed = &runtime.pump.0;
-        // A loop does not read for itself, however active it is.
-        if std::mem::replace(&mut seen, activity) != activity && !has_loops {
+        // Most loops do not read for themselves, however active they are.
+        if std::mem::replace(&mut seen, activity) != activity && !has_deaf_loops {
             bed.store(NAPPING, Ordering::SeqCst);
-            std::thread::sleep(NAP);
+            thread::sleep(NAP);
         } else if runtime.waiters.load(Ordering::SeqCst) > 0 {
             bed.store(DEEP, Ordering::SeqCst);
             // Look again: the reader may have left, or have set an alarm, before it could see us

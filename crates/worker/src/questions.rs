@@ -7,10 +7,10 @@ use hashbrown::{HashMap, HashSet};
 use oxiray_ids::{Origin, ProcessId, StoreKey};
 use oxiray_store::Miss;
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::cluster::Kv;
+use oxiray_wire::cluster::{GroupInfo, Kv};
 use oxiray_wire::control::{
-    ActorNames, Allocate, ClusterView, Fetch, NamedActor, PullObject, Query, Refused, Slab, Topic,
-    Withdraw, to_node,
+    ActorNames, Allocate, ClusterView, CreateGroup, Fetch, FindGroups, Groups, NamedActor,
+    PullObject, Query, Refused, Slab, Topic, Withdraw, to_node,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -29,6 +29,7 @@ pub(crate) enum Reply {
     Kv(Kv),
     /// Why there is no worker.
     Reason(String),
+    Groups(Groups),
 }
 
 /// Answers of the node service to questions of this process.
@@ -191,7 +192,10 @@ impl Runtime {
         interrupted: impl FnMut() -> bool,
     ) -> Result<Reply, Unanswered> {
         let request = self.replies.next.fetch_add(1, Ordering::Relaxed) + 1;
-        self.lock().io.tell_node(question(request));
+        {
+            let state = &mut *self.lock();
+            state.io.tell_node(question(request));
+        }
         let reply = self.replies.take(request, deadline, interrupted);
         if let Err(Unanswered::Interrupted | Unanswered::TimedOut) = reply {
             self.lock().io.tell_node(to_node::Body::Withdraw(Withdraw { request }));
@@ -336,6 +340,43 @@ impl Runtime {
         match self.ask(|request| to_node::Body::Kv(Kv { request, ..question }), interrupted) {
             Ok(Reply::Kv(answer)) => Some(answer),
             _ => None,
+        }
+    }
+
+    /// Makes a placement group that has a name: whoever has that then. `create` is called under
+    /// the lock of the state.
+    pub(crate) fn ask_for_group(
+        &self,
+        create: impl FnOnce() -> CreateGroup,
+        interrupted: impl FnMut() -> bool,
+    ) -> Option<Groups> {
+        let question = |request| to_node::Body::CreateGroup(CreateGroup { request, ..create() });
+        match self.ask(question, interrupted) {
+            Ok(Reply::Groups(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Placement groups: of an id, of a name, or all; `None` if the session ended or `interrupted`
+    /// said so.
+    pub fn find_groups(
+        &self,
+        wanted: &FindGroups,
+        mut interrupted: impl FnMut() -> bool,
+    ) -> Option<Vec<GroupInfo>> {
+        let mut all = Vec::new();
+        let mut after = Vec::new();
+        loop {
+            let wanted = FindGroups { after, ..wanted.clone() };
+            let question = |request| to_node::Body::FindGroups(FindGroups { request, ..wanted });
+            let Ok(Reply::Groups(found)) = self.ask(question, &mut interrupted) else {
+                return None;
+            };
+            all.extend(found.groups);
+            if found.next.is_empty() {
+                return Some(all);
+            }
+            after = found.next;
         }
     }
 

@@ -6,9 +6,11 @@ use oxiray_owner::Content;
 use oxiray_owner::report::Holding;
 use oxiray_owner::why::{Reason, Wait};
 use oxiray_store::State as StoreState;
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_wire::control::{
-    HeldObject, ObjectReport, Query, TaskReason, TaskReport, WaitKind, WhereHeld, to_node,
+    HeldObject, ObjectReport, Query, TaskReason, TaskReport, Topic, WaitKind, WhereHeld, to_node,
 };
+use oxiray_wire::frame::Cancelling;
 
 use crate::runtime::Runtime;
 use crate::store::Store;
@@ -43,9 +45,19 @@ impl Runtime {
             tasks: reasons.into_iter().map(told).collect(),
             running: state.executor.running_tasks().map(|id| id.0.to_vec()).collect(),
             awaited: state.awaited(),
+            blocked: state.blocked(),
             ..TaskReport::default()
         };
         state.io.tell_node(to_node::Body::TaskReport(report));
+        if query.topic() == Topic::Cancel {
+            let how = Cancelling { force: query.force, recursive: true };
+            state.set_now(monotonic_ns());
+            ids.iter().for_each(|id| state.owner.cancel_by_id(*id, how, &mut state.io));
+            state.collect_watched();
+            state.io.wake_peers();
+            // Other threads may wait for what has ended by it.
+            self.bell().ring();
+        }
     }
 
     /// Answers question `request` with everything that this process holds.
@@ -104,6 +116,7 @@ fn told(reason: Reason) -> TaskReason {
             WaitKind::Argument
         }
         Wait::News => WaitKind::News,
+        Wait::Memory => WaitKind::Memory,
         Wait::Worker(shape) => {
             told.shape_key = Some(shape.into());
             WaitKind::Worker

@@ -4,7 +4,7 @@
 //! between a caller and its answer: a thread that waits reads the frames itself.
 //! The pump (see [`crate::pump`]) reads only while nobody else does.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use hashbrown::HashMap;
 use oxiray_channel::Bell;
 use oxiray_events::{Label, TaskKind};
 use oxiray_ids::{ActorId, FunctionId, JobId, NodeId, ObjectId, PUT_INDEX, ProcessId, TaskId};
-use oxiray_owner::{Content, ObjectKey, Owner, Target, TaskSpec};
+use oxiray_owner::{Content, ObjectKey, Owner, ReturnKeys, Target, TaskSpec};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::cpu;
 use oxiray_sys::futex::Woken;
 use oxiray_wire::control::{self, JobConfig, Shape, to_node};
 use oxiray_wire::frame::{Frame, RefName, task_place};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::RwLock;
 use slab::Slab;
-use smallvec::SmallVec;
 
 use crate::awaits::Awaits;
 use crate::executor::Executor;
+use crate::groups::Groups;
 use crate::io::{Inbox, Io};
 use crate::lend::Lend;
 use crate::logs::Logs;
@@ -33,6 +33,7 @@ use crate::port::{Port, Watcher};
 use crate::pump::PumpBed;
 use crate::questions::Replies;
 use crate::store::Store;
+use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
 
 /// A submission within this time of the last wake-up does not wake again by
 /// itself: the pump or the next wait does. A burst then costs few system calls.
@@ -90,14 +91,15 @@ pub struct State {
     /// Why the session is over, once it is.
     pub stopped: Option<String>,
     /// Functions that we ship, by content.
-    shipped: HashMap<FunctionId, (Arc<[u8]>, u32), RandomState>,
+    pub(crate) shipped: HashMap<FunctionId, (Arc<[u8]>, u32), RandomState>,
     /// Functions that we asked for and that came.
     pub(crate) arrived: HashMap<FunctionId, Arc<[u8]>, RandomState>,
-    shapes: HashMap<Shape, u32, RandomState>,
+    pub(crate) shapes: HashMap<Shape, u32, RandomState>,
     /// Who asked to hear of an object, and by which token.
     pub(crate) watching: HashMap<ObjectKey, Vec<(Watcher, u64)>, RandomState>,
     pub(crate) fired: Vec<u64>,
     pub(crate) ports: Slab<Port>,
+    pub(crate) groups: Groups,
     pub(crate) awaits: Awaits,
     inbox: Inbox,
     turns: Turns,
@@ -114,8 +116,11 @@ pub struct Runtime {
     pub identity: Identity,
     /// What this process works for. A worker hears of it before its first task.
     job: RwLock<JobConfig>,
+    /// The bytes of its id, which is in that of every task.
+    job_id: AtomicU32,
     counter: AtomicU64,
     actors: AtomicU32,
+    pub(crate) last_group: AtomicU32,
     /// Changes whenever a thread of the user submits or waits.
     pub(crate) activity: AtomicU32,
     /// Threads that wait and so read frames.
@@ -138,13 +143,15 @@ impl State {
     }
 
     /// Takes a task that people call `label`: its returns. `by`: the call that submits it, where
-    /// several run.
-    fn submit(
+    /// several run. (Inline, like [`Self::on_frame`]: tasks and frames are large, and each hand they
+    /// go through is a copy.)
+    #[inline]
+    pub(crate) fn submit(
         &mut self,
         mut spec: TaskSpec,
         label: Label<'_>,
         by: Option<TaskId>,
-    ) -> SmallVec<[ObjectKey; 1]> {
+    ) -> ReturnKeys {
         let Self { owner, io, executor, .. } = self;
         spec.parent = executor.parent(by);
         if spec.recorded {
@@ -170,21 +177,15 @@ impl State {
             self.handle(&mut inbox);
             return true;
         }
-        if !bell.has_news() {
+        let Self { io, inbox, .. } = self;
+        bell.take(|bit| io.receive_at(bit, inbox));
+        if self.inbox.is_empty() {
             return false;
         }
-        let mut bits = SmallVec::<[u32; 16]>::new();
-        bell.take(|bit| bits.push(bit));
         let mut inbox = std::mem::take(&mut self.inbox);
-        for bit in bits {
-            for peer in SmallVec::<[ProcessId; 4]>::from_slice(self.io.peers_at(bit)) {
-                self.io.receive(peer, &mut inbox);
-            }
-        }
-        let found = !inbox.is_empty();
         self.handle(&mut inbox);
         self.inbox = inbox;
-        found
+        true
     }
 
     /// Reads and handles what one peer has written.
@@ -211,6 +212,7 @@ impl State {
         self.collect_watched();
     }
 
+    #[inline]
     fn on_frame(&mut self, peer: ProcessId, frame: Frame<'_>) {
         let Self { owner, io, .. } = self;
         match frame {
@@ -221,7 +223,7 @@ impl State {
             Frame::Borrowed(id) => owner.on_borrowed(id, io),
             Frame::Release(id) => owner.on_release(peer, id, io),
             Frame::SettledArgs(token) => owner.on_settled_args(peer, token, io),
-            Frame::SettledReturns(token) => owner.on_settled_returns(peer, token, io),
+            Frame::SettledReturns(token, item) => owner.on_settled_returns(peer, token, item, io),
             Frame::Blocked => owner.on_blocked(peer, io),
             Frame::Unblocked => owner.on_unblocked(peer, io),
             Frame::WantFunction(id) => {
@@ -243,6 +245,9 @@ impl State {
             Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, io),
             Frame::Cancel(token, how) => self.cancel(peer, token, how),
             Frame::CancelObject(id, how) => owner.on_cancel(id, how, io),
+            Frame::Yield(item) => owner.on_yield(peer, item, io),
+            Frame::Consumed(token, items) => self.reader_is_at(peer, token, Some(items)),
+            Frame::NoReader(token) => self.reader_is_at(peer, token, None),
             Frame::Task(_) => {}
         }
     }
@@ -257,6 +262,11 @@ impl State {
         }
         self.executor.call_loops();
     }
+}
+
+/// The id of a job, nil if there is none, as one word.
+fn id_word(job: &JobConfig) -> u32 {
+    u32::from_ne_bytes(JobId::from_slice(&job.job).unwrap_or(JobId::NIL).0)
 }
 
 impl Runtime {
@@ -283,6 +293,7 @@ impl Runtime {
                 watching: HashMap::default(),
                 fired: Vec::new(),
                 ports: Slab::new(),
+                groups: Groups::default(),
                 awaits: Awaits::default(),
                 inbox: Inbox::default(),
                 turns: Turns::default(),
@@ -291,9 +302,11 @@ impl Runtime {
             bell,
             store,
             identity,
+            job_id: AtomicU32::new(id_word(&job)),
             job: RwLock::new(job),
             counter: AtomicU64::new(1),
             actors: AtomicU32::new(1),
+            last_group: AtomicU32::new(0),
             activity: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             pump: PumpBed::default(),
@@ -344,7 +357,7 @@ impl Runtime {
 
     /// The job of this process; nil for a worker that has none yet.
     pub fn job(&self) -> JobId {
-        JobId::from_slice(&self.job.read().job).unwrap_or(JobId::NIL)
+        JobId(self.job_id.load(Ordering::Relaxed).to_ne_bytes())
     }
 
     /// What is known of the job of this process.
@@ -354,6 +367,7 @@ impl Runtime {
 
     /// This process works for a job from now on.
     pub(crate) fn join_job(&self, config: JobConfig) {
+        self.job_id.store(id_word(&config), Ordering::Relaxed);
         *self.job.write() = config.clone();
         self.lock().executor.join = Some(config);
     }
@@ -376,30 +390,9 @@ impl Runtime {
         state.shipped.entry(id).or_insert_with(|| (payload.into(), owner.function())).1
     }
 
-    /// The number of a shape.
-    pub fn shape(&self, shape: Shape) -> u32 {
-        let state = &mut *self.lock();
-        if let Some(number) = state.shapes.get(&shape) {
-            return *number;
-        }
-        let number = match shape.strategy.as_ref().is_some_and(|strategy| strategy.spread) {
-            true => state.owner.spread_shape(),
-            false => state.owner.shape(),
-        };
-        state.owner.set_priority(number, shape.priority);
-        state.io.add_shape(shape.clone());
-        state.shapes.insert(shape, number);
-        number
-    }
-
     /// Submits a task or call, which people call `label`. `by`: the call that submits it, where
     /// several run in this process.
-    pub fn submit(
-        &self,
-        spec: TaskSpec,
-        label: Label<'_>,
-        by: Option<TaskId>,
-    ) -> SmallVec<[ObjectKey; 1]> {
+    pub fn submit(&self, spec: TaskSpec, label: Label<'_>, by: Option<TaskId>) -> ReturnKeys {
         let now = monotonic_ns();
         let state = &mut *self.lock();
         // Answers that came meanwhile make room for what is submitted now.
@@ -412,7 +405,7 @@ impl Runtime {
         returns
     }
 
-    fn after_submit(&self, state: &mut State, now: u64) {
+    pub(crate) fn after_submit(&self, state: &mut State, now: u64) {
         self.activity.fetch_add(1, Ordering::Relaxed);
         if !state.io.has_unwoken() {
             self.pump.rouse_if_on_bell(&self.bell);
@@ -459,30 +452,23 @@ impl Runtime {
         state.io.wake_peers();
     }
 
-    /// Makes an actor, as `wanted` says to the node: its handle, counted once. `spec` is its
-    /// constructor, `by` the call that makes it, where several run in this process.
-    pub fn create_actor(
-        &self,
-        actor: ActorId,
-        wanted: control::CreateActor,
-        spec: TaskSpec,
-        by: Option<TaskId>,
-    ) -> ObjectKey {
+    /// A handle of an actor that is to be made, counted once. One that is to have a name is found by
+    /// others as soon as it has that, which may be before it is made.
+    pub fn expect_actor(&self, actor: ActorId, detached: bool, is_named: bool) -> ObjectKey {
         let state = &mut *self.lock();
-        let handle = state.owner.new_actor(actor, wanted.detached);
-        let name = format!("{}.__init__", wanted.class_name).into();
-        state.io.placements.insert(actor, wanted);
-        state.set_now(monotonic_ns());
-        state.submit(spec, Label::from(&name), by);
-        state.io.wake_peers();
+        let handle = state.owner.new_actor(actor, detached);
+        if is_named {
+            state.owner.name(handle);
+            state.io.named.insert(actor);
+        }
         handle
     }
 
-    /// An actor of ours has a name: others find it without having been given a handle.
-    pub fn is_named(&self, actor: ActorId, handle: ObjectKey) {
+    /// It is not made after all: its name is another's.
+    pub fn give_up_actor(&self, actor: ActorId, handle: ObjectKey) {
         let state = &mut *self.lock();
-        state.owner.name(handle);
-        state.io.named.insert(actor);
+        state.io.named.remove(&actor);
+        state.owner.give_up_actor(actor, handle, &mut state.io);
     }
 
     /// A handle of an actor that came in from another process, counted once.
@@ -508,20 +494,6 @@ impl Runtime {
         }
     }
 
-    /// Sleeps until watched objects are complete: their tokens.
-    pub fn next_fired(&self) -> Result<Vec<u64>, Waited> {
-        let mut fired = Vec::new();
-        let waited = self.wait_until(
-            None,
-            || false,
-            |state| {
-                fired = std::mem::take(&mut state.fired);
-                !fired.is_empty()
-            },
-        );
-        if waited == Waited::Done { Ok(fired) } else { Err(waited) }
-    }
-
     /// Reads and handles every frame that has come. What one thread reads,
     /// another may wait for, and nobody rings for it any more: so ring, if
     /// there are more than `own` waiting threads.
@@ -529,7 +501,7 @@ impl Runtime {
         if state.drain(&self.bell) && self.waiters.load(Ordering::SeqCst) > own {
             self.bell.ring();
         }
-        self.pump.hear_alarm(&mut state.owner, &self.activity);
+        self.pump.hear_alarm(state, &self.activity);
     }
 
     /// Looks once for what a caller waits for, without sleeping.

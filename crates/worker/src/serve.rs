@@ -16,6 +16,7 @@ use oxiray_wire::control::StartActor;
 
 use crate::call::{Call, Raised};
 use crate::executor::{Runner, Work};
+use crate::lane::News;
 use crate::language::{Language, Loaded, Serving};
 use crate::lend;
 use crate::port::Descriptor;
@@ -34,6 +35,7 @@ pub fn serve(runtime: &Arc<Runtime>, language: &mut impl Language) {
             || {
                 let soon = || monotonic_ns() + PRELOAD_AFTER.as_nanos() as u64;
                 let deadline = (!preload.is_empty()).then(soon);
+                language.rest();
                 language.asleep(|| runtime.next_work(deadline))
             },
             Ok,
@@ -64,7 +66,10 @@ pub fn serve_lane(runtime: &Arc<Runtime>, lane: usize, language: &mut impl Langu
         }
         match call {
             Some(call) => server.call(language, call),
-            None => was_stirred = language.asleep(|| runtime.sleep_in_lane(lane)),
+            None => {
+                language.rest();
+                was_stirred = language.asleep(|| runtime.sleep_in_lane(lane));
+            }
         }
     }
 }
@@ -91,13 +96,22 @@ impl<F> LoopServer<F> {
     pub fn turn(&mut self, language: &mut impl Language<Function = F>) -> Option<String> {
         let runtime = self.server.runtime.clone();
         runtime.answer_door(self.lane);
-        runtime.take_unwanted(self.lane).into_iter().for_each(|task| language.cancel(task));
+        for (task, news) in runtime.take_news(self.lane) {
+            match news {
+                News::Unwanted => language.cancel(task),
+                News::Read => language.read_on(task),
+            }
+        }
         loop {
             let work = match self.lane {
                 0 => runtime.take_work(),
                 lane => runtime.take_call(lane, false).0.map(Work::Call),
             };
-            let reason = self.server.work(language, work?);
+            let Some(work) = work else {
+                language.rest();
+                return None;
+            };
+            let reason = self.server.work(language, work);
             if reason.is_some() {
                 return reason;
             }
@@ -132,7 +146,7 @@ impl<F> Server<F> {
                 Ok(_) => {}
                 Err(reason) => return Some(reason),
             },
-            Work::JoinJob(config) => language.join_job(config.sys_path),
+            Work::JoinJob(config) => language.join_job(config.sys_path, &config.settings),
             Work::Grow(lane) => language.start_thread(lane),
             Work::Tell(failure) => language.tell(&failure),
             Work::Collect => language.collect(),
@@ -178,6 +192,8 @@ impl<F> Server<F> {
         let payload = self.fetch(language, call, id)?;
         let loaded = language.load(&payload, call.name())?;
         self.functions.insert(id, Known { loaded, calls: 0 });
+        // It may run for long.
+        language.rest();
         call.note_call();
         Ok(())
     }
@@ -203,10 +219,11 @@ impl<F> Server<F> {
             unreachable!("just loaded")
         };
         *calls += 1;
-        let given = call.name();
-        let name = match given.is_empty() || *given == *loaded.name {
+        // A method is known by its class, too.
+        let is_method = !call.id.actor().is_home();
+        let name = match is_method || call.is_named(&loaded.name) || call.is_named("") {
             true => loaded.name.clone(),
-            false => given.into(),
+            false => call.name().into(),
         };
         language.call(&loaded.function, &name, call);
         if loaded.max_calls > 0 && *calls >= loaded.max_calls {
@@ -261,6 +278,7 @@ impl<F> Server<F> {
                     (1..limits.len()).for_each(|lane| language.start_thread(lane));
                 }
                 runtime.actor_created(actor, Vec::new());
+                language.rest();
                 Ok(serving)
             }
             Err((reason, error)) => {

@@ -13,12 +13,11 @@ use oxiray_ids::{Origin, ProcessId, StoreKey};
 use oxiray_store::{Carver, Extent, MAX_SLOTS, Miss, SlabGrant, State, Table};
 use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::memory::{Mapping, PrivateMapping};
-use oxiray_sys::packet;
-use oxiray_wire::control::{Slab, Stored, ToNode, to_node};
+use oxiray_wire::control::{Slab, Stored, to_node};
 use parking_lot::Mutex;
-use prost::Message;
 
 use crate::copy;
+use crate::line::Line;
 
 /// Objects larger than this never come from a slab.
 const LARGEST_IN_SLAB: u64 = 2 << 20;
@@ -49,7 +48,7 @@ pub struct Store {
     collected: AtomicU64,
     /// Which parts of the arena this process has mapped pages for.
     mapped: copy::Mapped,
-    node: OwnedFd,
+    node: Arc<Line>,
     /// Names of copies of other nodes' objects, as far as we have asked.
     copies: Mutex<HashMap<Origin, StoreKey>>,
     /// A forked child inherits this, and must not touch it.
@@ -65,7 +64,7 @@ impl Store {
         size: u64,
         process: ProcessId,
         row: u32,
-        node: OwnedFd,
+        node: Arc<Line>,
     ) -> std::io::Result<Arc<Self>> {
         let table = Table::map(table)?;
         Ok(Arc::new(Self {
@@ -110,7 +109,8 @@ impl Store {
     }
 
     fn tell_node(&self, body: to_node::Body) {
-        let _ = packet::send(&self.node, &ToNode::from(body).encode_to_vec(), &[]);
+        // Each is small.
+        let _ = self.node.say(body);
     }
 
     /// Looks at an object that is in memory.

@@ -1,9 +1,12 @@
 //! Which Python the workers are.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use crate::commands::refuse;
+use crate::exit::Result;
 
 const SCRIPT: &str = "import sys; print('%d.%d' % sys.version_info[:2]); import oxiray";
 
@@ -39,4 +42,12 @@ impl Interpreter {
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(Self { program, version })
     }
+}
+
+/// Replaces this program by a module of the package; returns only if that cannot be.
+pub(super) fn become_python(module: &str, arguments: &[OsString]) -> Result<()> {
+    let interpreter = Interpreter::find()?;
+    let mut command = Command::new(&interpreter.program);
+    let error = command.args(["-m", module]).args(arguments).exec();
+    Err(io::Error::other(format!("cannot run {}: {error}", interpreter.program)).into())
 }

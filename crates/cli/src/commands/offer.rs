@@ -47,6 +47,9 @@ pub(super) struct Offer {
     /// Where objects go when the store is full: a directory or a URL [default: the node's own].
     #[arg(long)]
     object_spilling_directory: Option<String>,
+    /// The kernel gives tasks and actors the memory= and num_cpus= that they ask for, and no more.
+    #[arg(long)]
+    enforce: bool,
 }
 
 impl Offer {
@@ -86,6 +89,7 @@ impl Offer {
             store_patience_ms: (patience * 1e3) as u64,
             tell_spilling: VERBOSE_SPILL_LOGS.is_on(),
             spill_to: self.spill_to()?,
+            enforce: self.enforce,
             ..NodeConfig::default()
         })
     }

@@ -1,7 +1,7 @@
 //! `oxiray start`: the services of this machine, which stay when the command has ended.
 
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -15,10 +15,12 @@ use oxiray_wire::cluster::ControlConfig;
 use oxiray_wire::control::{ClusterConfig, DashboardConfig, NodeConfig};
 use prost::Message;
 
+use crate::commands::health::SystemConfig;
 use crate::commands::home::{self, Home, Token};
 use crate::commands::interpreter::Interpreter;
 use crate::commands::offer::Offer;
 use crate::commands::own_address;
+use crate::commands::place::{is_same_place, split, with_port};
 use crate::commands::process::{self, launch, ready};
 use crate::commands::{refuse, stop};
 use crate::exit::{Result, end};
@@ -36,7 +38,12 @@ pub struct Options {
     /// Start a cluster: its control service, and this machine's node.
     #[arg(long, conflicts_with = "address")]
     head: bool,
-    /// Join the cluster whose head is at HOST:PORT.
+    /// Wait to take over from the head that keeps its state in the same Redis, with --head and
+    /// --store; this machine's node joins its cluster.
+    #[arg(long)]
+    standby: bool,
+    /// Join the cluster whose head is at HOST:PORT; of several heads, with commas, the one that
+    /// reigns.
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
     /// Port of the control service, with --head; 0: any [default: 6379].
@@ -54,6 +61,8 @@ pub struct Options {
     /// that is removed by `oxiray stop`].
     #[arg(long)]
     store: Option<String>,
+    #[command(flatten)]
+    system: SystemConfig,
     #[command(flatten)]
     token: Token,
     /// Where the node's directory, with sockets and logs, is made.
@@ -150,9 +159,17 @@ fn start(options: &Options) -> Result<()> {
     if options.address.is_some() && options.store.is_some() {
         refuse("--store is for --head: the control service keeps the state")?;
     }
+    if options.address.is_some() && options.system.is_given() {
+        refuse("--system-config is for --head: the control service goes by it")?;
+    }
+    if options.standby {
+        check_standby(options)?;
+    }
     // Checked before anything is started.
+    options.system.health()?;
+    options.system.warn()?;
     options.offer.labels()?;
-    options.offer.config("", options.head)?;
+    options.offer.config("", options.head && !options.standby)?;
     warn(options);
     let folder = Folder::open_or_make()?;
     // Two commands at a time would each believe to be the first.
@@ -172,6 +189,21 @@ fn start(options: &Options) -> Result<()> {
         block(&Folder::open_or_make()?, &started, asked)?;
     }
     printed
+}
+
+/// A standby takes over what is where both machines reach it.
+fn check_standby(options: &Options) -> io::Result<()> {
+    if !options.head {
+        refuse("--standby is for --head: it waits to be one")?;
+    }
+    let store = options.store.as_deref().unwrap_or_default();
+    if store.starts_with("redis://") || store.starts_with("rediss://") {
+        return Ok(());
+    }
+    refuse(
+        "--standby takes over the state that its head keeps in Redis: start both with the same \
+         --store=redis://HOST:PORT. There is no standby without Redis",
+    )
 }
 
 fn warn(options: &Options) {
@@ -262,7 +294,11 @@ impl Begun {
         let mut started = Started {
             address: with_port(&ip, port),
             is_head: true,
-            keyring: home.keyring_of_head(&options.token)?,
+            is_standby: options.standby,
+            keyring: match options.standby {
+                true => home.keyring_of_member(&options.token)?,
+                false => home.keyring_of_head(&options.token)?,
+            },
             store,
             owns_store: options.store.is_none(),
             cluster: home.name.clone(),
@@ -282,6 +318,7 @@ impl Begun {
         mut started: Started,
     ) -> io::Result<(Started, String)> {
         let home = Home::make(&self.folder, &started.cluster)?;
+        started.is_standby = options.standby;
         self.control(options, &home, &mut started)?;
         let said = format!(
             "The control service of {} was gone, and runs again; the node had gone on.\n",
@@ -305,7 +342,10 @@ impl Begun {
     }
 
     /// A node of a cluster whose head is elsewhere.
-    fn member(&mut self, options: &Options, address: &str) -> io::Result<(Started, String)> {
+    fn member(&mut self, options: &Options, addresses: &str) -> io::Result<(Started, String)> {
+        let all = addresses.split(',').map(|one| split(one).map(|_| one));
+        let all = all.collect::<io::Result<Vec<&str>>>()?;
+        let address = all[0];
         let (host, port) = split(address)?;
         let here = self.folder.started();
         let mut same = here.iter().filter(|started| is_same_place(&started.address, address));
@@ -326,7 +366,7 @@ impl Begun {
             session_dir: self.make_session(options)?,
             ..Started::default()
         };
-        self.node(options, &ip, &mut started)?;
+        self.node_of(&all.join(","), options, &ip, &mut started)?;
         let said = format!(
             "Node {} has joined the cluster at {address}.\n\n{}",
             started.node_address, CONNECT
@@ -359,6 +399,8 @@ impl Begun {
             keyring: started.keyring.display().to_string(),
             store: started.store.clone(),
             home: home.path.display().to_string(),
+            health: Some(options.system.health()?),
+            standby: started.is_standby,
         };
         let errors = home.path.join("control.err");
         let (child, address) = self.launch(options, "control", &config.encode_to_vec(), &errors)?;
@@ -368,23 +410,35 @@ impl Begun {
     }
 
     fn node(&mut self, options: &Options, ip: &str, started: &mut Started) -> io::Result<()> {
+        self.node_of(&started.address.clone(), options, ip, started)
+    }
+
+    /// `control`: where its control service may be, with commas.
+    fn node_of(
+        &mut self,
+        control: &str,
+        options: &Options,
+        ip: &str,
+        started: &mut Started,
+    ) -> io::Result<()> {
         let python = Interpreter::find()?;
         let labels = options.offer.labels()?.into_iter().collect();
+        let is_head = started.is_head && !started.is_standby;
         let config = NodeConfig {
             python: python.program,
             session_dir: started.session_dir.display().to_string(),
             log_to_driver: true,
             cluster: Some(ClusterConfig {
-                control: started.address.clone(),
+                control: control.to_owned(),
                 keyring: started.keyring.display().to_string(),
                 node_ip: ip.to_owned(),
                 port: options.node_manager_port.into(),
                 labels,
-                is_head: started.is_head,
+                is_head,
                 python_version: python.version.clone(),
             }),
             dashboard: started.is_head.then(|| options.dashboard.config(&python.version)).flatten(),
-            ..options.offer.config(ip, started.is_head)?
+            ..options.offer.config(ip, is_head)?
         };
         let log = started.session_dir.join("logs/oxirayd.err");
         let (child, address) = self.launch(options, "node", &config.encode_to_vec(), &log)?;
@@ -506,45 +560,12 @@ fn program() -> io::Result<PathBuf> {
     }
 }
 
-/// Whether two addresses mean the same port of the same machine, however each of them calls it.
-fn is_same_place(one: &str, other: &str) -> bool {
-    let (Ok((_, port)), Ok((_, other_port))) = (split(one), split(other)) else {
-        return false;
-    };
-    if one == other || port != other_port {
-        return one == other;
-    }
-    let resolve = |address: &str| -> Vec<IpAddr> {
-        address.to_socket_addrs().into_iter().flatten().map(|address| address.ip()).collect()
-    };
-    let (ips, others) = (resolve(one), resolve(other));
-    // What a socket can be bound to is an address of this machine.
-    let is_here = |ips: &[IpAddr]| ips.iter().any(|ip| UdpSocket::bind((*ip, 0)).is_ok());
-    ips.iter().any(|ip| others.contains(ip)) || (is_here(&ips) && is_here(&others))
-}
-
 /// A path that means the same from wherever the service is started again; a URL as it is.
 fn absolute(store: &str) -> io::Result<String> {
     if store.contains(':') {
         return Ok(store.to_owned());
     }
     Ok(std::path::absolute(store)?.display().to_string())
-}
-
-fn with_port(ip: &str, port: u16) -> String {
-    if ip.contains(':') && !ip.starts_with('[') {
-        return format!("[{ip}]:{port}");
-    }
-    format!("{ip}:{port}")
-}
-
-fn split(address: &str) -> io::Result<(String, u16)> {
-    let parts = address.rsplit_once(':').and_then(|(host, port)| {
-        Some((host.to_owned(), port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
-    });
-    parts.ok_or_else(|| {
-        io::Error::other(format!("the address {address:?} must be HOST:PORT, as 10.0.0.1:6379"))
-    })
 }
 
 const CONNECT: &str = "\
@@ -558,6 +579,17 @@ Stop this node:   oxiray stop
 
 /// What the head's user needs to know.
 fn welcome(started: &Started) -> io::Result<String> {
+    if started.is_standby {
+        let heads = started.heads();
+        let reigns = heads.iter().find(|head| **head != started.address);
+        return Ok(format!(
+            "The control service at {} waits to take over from the one at {}, and this machine's \
+             node {} has joined\nits cluster.\n\n{CONNECT}",
+            started.address,
+            reigns.unwrap_or(&started.address),
+            started.node_address
+        ));
+    }
     let mut text = format!(
         "The cluster at {} runs, with this machine's node {}.\n\nOther machines join with\n  {}\n",
         started.address,
@@ -584,21 +616,4 @@ pub(super) fn join_command(started: &Started) -> io::Result<String> {
         format!("--token='{}'", home::load(&started.keyring)?.current)
     };
     Ok(format!("oxiray start --address='{}' {how}", started.address))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_is_the_same_by_each_of_its_names() {
-        for same in ["127.0.0.1:6379", "localhost:6379", "127.0.0.2:6379", "0.0.0.0:6379"] {
-            assert!(is_same_place("127.0.0.1:6379", same), "{same}");
-        }
-        // Addresses for documentation: no machine has them.
-        assert!(is_same_place("192.0.2.1:6379", "192.0.2.1:6379"));
-        for other in ["127.0.0.1:6380", "192.0.2.1:6379", "nonsense"] {
-            assert!(!is_same_place("127.0.0.1:6379", other), "{other}");
-        }
-    }
 }

@@ -7,11 +7,11 @@ use clap::Args;
 use oxiray_net::{Keyring, Secret};
 
 use crate::commands::tool::Tool;
-use crate::commands::{home, refuse, start};
-use crate::exit::{Failure, Result, end};
+use crate::commands::{home, refuse, start, which_cluster};
+use crate::exit::{Result, end};
 use crate::print::print;
 use oxiray_observe::find::folder;
-use oxiray_session::{Started, folder_path};
+use oxiray_session::Started;
 
 /// What to do with the token.
 #[derive(Args, Debug)]
@@ -34,19 +34,7 @@ pub fn run(options: &Options) -> ExitCode {
 
 fn choose(options: &Options) -> Result<()> {
     let folder = folder()?;
-    let clusters = folder.map(|folder| folder.clusters(options.address.as_deref()));
-    match &clusters.unwrap_or_default()[..] {
-        [] => Err(Failure::NothingRuns(format!(
-            "no node of a cluster runs on this machine (looked in {})",
-            folder_path().display()
-        ))),
-        [started] => tell(options, started),
-        several => {
-            let addresses: Vec<&str> = several.iter().map(|one| one.address.as_str()).collect();
-            let addresses = addresses.join(", ");
-            Err(Failure::Other(format!("say which cluster, with --address: {addresses}")))
-        }
-    }
+    tell(options, &which_cluster(folder.as_ref(), options.address.as_deref())?)
 }
 
 fn tell(options: &Options, started: &Started) -> Result<()> {

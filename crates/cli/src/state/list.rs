@@ -16,7 +16,7 @@ use crate::print::{paper, print, terminal_width};
 /// What to list.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// tasks, actors, objects, nodes, workers or jobs; or sessions, those that ended included.
+    /// tasks, actors, objects, nodes, workers, jobs or placement-groups; or sessions, those that ended included.
     resource: String,
     /// Only rows of which this holds: key=value or key!=value; may be given again.
     #[arg(long, short, value_name = "CONDITION")]

@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use oxiray_observe::Resource;
 use serde_json::Value;
 
+use crate::print::has_colours;
 use crate::table::{Kind, Table};
 use cell::{cell, escaped, plain};
 use yaml::{in_order, yaml};
@@ -60,14 +61,15 @@ impl<W: Write> Rows<W> {
     ) -> Self {
         let shape = match format {
             Format::Table => {
-                let columns = match detail {
+                let columns: Vec<&str> = match detail {
                     true => resource.all_columns().collect(),
-                    false => resource.table_columns().to_vec(),
+                    false => resource.table_columns().collect(),
                 };
                 // Whoever wants every column wants all of it.
                 let (widest, room) = if detail { (usize::MAX, None) } else { (WIDEST, room) };
                 let titles = columns.iter().map(|column| (column.to_uppercase(), kind(column)));
-                Shape::Table(columns.clone(), Table::new(titles.collect(), widest, room))
+                let table = Table::new(titles.collect(), widest, room).coloured(has_colours());
+                Shape::Table(columns.clone(), table)
             }
             Format::Json => Shape::Json,
             Format::Yaml => Shape::Yaml(resource.all_columns().collect()),
@@ -183,8 +185,9 @@ pub(super) fn groups(
         let counts = states.iter().map(|state| count(group, state).to_string());
         names(group).into_iter().chain(counts).collect()
     };
-    let (mut table, no_room) =
-        Table::new(columns, WIDEST, room).text(groups.iter().map(line).collect());
+    let (mut table, no_room) = Table::new(columns, WIDEST, room)
+        .coloured(has_colours())
+        .text(groups.iter().map(line).collect());
     if !no_room.is_empty() {
         narrow.extend([("COUNT".to_owned(), Kind::Figure), ("STATE".to_owned(), Kind::Figure)]);
         let lines = |group: &Value| {
@@ -197,7 +200,8 @@ pub(super) fn groups(
             counted.filter(|(count, _)| *count > 0).map(line).collect::<Vec<_>>()
         };
         let room = room.map(|room| room.max(NARROWEST));
-        (table, _) = Table::new(narrow, WIDEST, room).text(groups.iter().flat_map(lines).collect());
+        let table_of_states = Table::new(narrow, WIDEST, room).coloured(has_colours());
+        (table, _) = table_of_states.text(groups.iter().flat_map(lines).collect());
     }
     format!("{table}{} in all\n", summary["total"])
 }

@@ -13,7 +13,7 @@ use crate::print::{print, terminal_width};
 /// What to count.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// tasks, actors, objects, nodes, workers or jobs.
+    /// tasks, actors, objects, nodes, workers, jobs or placement-groups.
     resource: String,
     /// How to show it.
     #[arg(long, value_enum, default_value = "table")]

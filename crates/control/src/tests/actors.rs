@@ -2,6 +2,7 @@
 
 use oxiray_wire::cluster::{Join, KEPT_ACTORS, Kv, KvVerb, to_control};
 use oxiray_wire::control::{ActorPhase, NamedActor, to_node};
+use oxiray_wire::frame::FailureCode;
 
 use super::bench::{Bench, actor, creation, join, needs, on_node, process};
 use crate::{Event, PeerId};
@@ -67,7 +68,8 @@ fn hard_affinity_to_a_node_that_is_gone_is_death() {
     for who in [process(1, 1), process(1, 2)] {
         let [state] = asked.states(who)[..] else { panic!() };
         assert_eq!(state.phase(), ActorPhase::Dead);
-        assert!(state.reason.starts_with("ActorUnschedulable: The actor's node affinity"));
+        assert!(state.reason.starts_with("its node affinity cannot be met"));
+        assert_eq!(state.failure_code(), Some(FailureCode::ActorUnschedulable));
         assert_eq!(state.class_name, "Counter");
     }
 }
@@ -314,4 +316,35 @@ fn names_last_as_long_as_their_bearers() {
     assert_eq!(bearer(&mut bench), Some(unmade));
     bench.say(1, to_control::Body::ProcessGone(creator.0));
     assert_eq!(bearer(&mut bench), None);
+}
+
+#[test]
+fn what_is_kept_goes_when_nobody_will_ask_for_it() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    let keep = |id: oxiray_ids::ActorId| {
+        to_control::Body::Kv(Kv {
+            verb: KvVerb::Put.into(),
+            namespace: KEPT_ACTORS.into(),
+            key: id.0.to_vec(),
+            value: Some(b"class and arguments".to_vec()),
+            ..Kv::default()
+        })
+    };
+    let [once, again, never] = [1, 2, 3].map(|number| actor(process(1, 5), number));
+    for (id, restarts) in [(once, 0), (again, 1)] {
+        bench.say(1, keep(id));
+        let mut create = creation(id, restarts);
+        (create.detached, create.kept) = (true, true);
+        bench.create(create);
+        bench.news(1, id, ActorPhase::Alive, 0);
+    }
+    assert_eq!(bench.control.kv.len(), 1, "one that is never made again needs nothing");
+    bench.news(1, again, ActorPhase::Restarting, 1);
+    assert_eq!(bench.control.kv.len(), 1, "it is being made from that");
+    bench.news(1, again, ActorPhase::Alive, 1);
+    assert!(bench.control.kv.is_empty(), "that was the last time");
+    bench.say(1, keep(never));
+    bench.say(1, to_control::Body::ProcessGone(process(1, 5).0));
+    assert!(bench.control.kv.is_empty(), "its creator went before it asked for the actor");
 }

@@ -67,13 +67,27 @@ impl Bench {
         self.of(from, to_node::Body::WatchActor(actor))
     }
 
+    /// A process that has heard so much of an actor watches it again.
+    pub(super) fn watch_after(
+        &mut self,
+        from: ProcessId,
+        id: ActorId,
+        (stay, restarts): (u32, u64),
+    ) -> Asked {
+        let actor = Actor { actor: id.0.to_vec(), ..Actor::default() };
+        let message = Some(to_node::Body::WatchActor(actor).into());
+        let said = OfProcess { process: from.0, message, stay, restarts, ..OfProcess::default() };
+        self.say(u64::from(from.node()), to_control::Body::OfProcess(said))
+    }
+
     pub(super) fn kill(&mut self, from: ProcessId, id: ActorId, no_restart: bool) -> Asked {
         let actor = Actor { actor: id.0.to_vec(), no_restart, ..Actor::default() };
         self.of(from, to_node::Body::KillActor(actor))
     }
 
     pub(super) fn news(&mut self, node: u64, id: ActorId, phase: ActorPhase, restarts: u64) {
-        let mut news = ActorNews { actor: id.0.to_vec(), restarts, ..ActorNews::default() };
+        let stay = self.control.actors.get(&id).map_or(0, |actor| actor.record.stay);
+        let mut news = ActorNews { actor: id.0.to_vec(), stay, restarts, ..ActorNews::default() };
         news.set_phase(phase);
         news.reason = "as it is".into();
         self.say(node, to_control::Body::ActorNews(news));
@@ -85,6 +99,12 @@ impl Bench {
             [(PeerId(999), from_control::Body::State(state))] => state.clone(),
             other => panic!("{other:?}"),
         }
+    }
+
+    pub(super) fn set_heads(&mut self, heads: &[String]) -> Asked {
+        let mut asked = Asked::default();
+        self.control.set_heads(heads.to_vec(), &mut asked);
+        asked
     }
 
     pub(super) fn tick(&mut self, ms: u64) -> Asked {

@@ -3,6 +3,7 @@
 use oxiray_ids::{ActorId, ProcessId};
 
 use super::world::World;
+use crate::actors::Actor;
 use crate::control::Control;
 
 impl World {
@@ -13,7 +14,8 @@ impl World {
         for node in &mut self.nodes {
             node.frozen = false;
         }
-        for _ in 0..40 {
+        // Longer than a member that is gone may say nothing.
+        for _ in 0..60 {
             (0..self.nodes.len()).for_each(|index| self.connect(index));
             self.drain();
             self.advance(500_000_000);
@@ -72,6 +74,7 @@ impl World {
                 let record = record.unwrap_or_else(|| panic!("C-1: {id} is not recorded"));
                 assert_eq!(record.node, node.number, "C-1: {id}");
                 assert_eq!(record.restarts, hosted.restarts, "{id}");
+                assert_eq!(record.stay, hosted.stay, "C-10: {id}");
                 assert!(record.was_alive, "{id}");
                 assert_eq!(record.killed, None, "{id} was to end");
             }
@@ -91,8 +94,12 @@ impl World {
     /// C-3.
     fn check_watches_at_rest(&self, control: &Control) {
         for node in &self.nodes {
-            for &(watcher, id) in node.watching.keys() {
+            for (&(watcher, id), heard) in &node.watching {
                 assert!(self.is_watching(control, watcher, id), "C-3: {watcher} {id} is forgotten");
+                if let Some(Actor { record, .. }) = control.actors.get(&id) {
+                    let newest = (record.stay, record.restarts);
+                    assert!((heard.stay, heard.restarts) <= newest, "C-10: {watcher} {id}");
+                }
             }
             for (id, _) in node.heard_dead.iter().filter(|(_, from)| node.is_member(**from)) {
                 assert!(!control.actors.contains_key(id), "C-7: {id} is not dead");

@@ -1,7 +1,9 @@
 //! What tools are told of nodes, programs and actors.
 
-use oxiray_wire::cluster::{ActorInfo, Job, from_control, to_control};
-use oxiray_wire::control::{ActorPhase, Listing, NamedActor, Query, Topic, from_node, to_node};
+use oxiray_wire::cluster::{ActorInfo, Job, Kv, KvVerb, SUBMISSIONS, from_control, to_control};
+use oxiray_wire::control::{
+    ActorPhase, Listing, NamedActor, Query, Submission, Topic, from_node, to_node,
+};
 
 use super::bench::{Bench, actor, creation, needs, process};
 use crate::{Event, PeerId};
@@ -22,6 +24,7 @@ fn list(bench: &mut Bench, topic: Topic) -> (Listing, usize) {
         whole.nodes.extend(part.nodes);
         whole.jobs.extend(part.jobs);
         whole.actors.extend(part.actors);
+        whole.submissions.extend(part.submissions);
         whole.next = part.next;
         if whole.next.is_empty() {
             return (whole, parts);
@@ -108,4 +111,35 @@ fn a_program_says_how_it_ended() {
     bench.say(1, to_control::Body::Job(ended.clone()));
     bench.say(1, to_control::Body::ProcessGone(driver.0));
     assert_eq!(list(&mut bench, Topic::Jobs).0.jobs, [ended]);
+}
+
+#[test]
+fn what_was_handed_in_is_listed_after_the_programs_by_its_first_line() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    let keep = |bench: &mut Bench, namespace: &str, key: &str, value: Vec<u8>| {
+        let (namespace, key, verb) = (namespace.into(), key.into(), KvVerb::Put.into());
+        let put = Kv { verb, namespace, key, value: Some(value), ..Kv::default() };
+        bench.say(1, to_control::Body::Kv(put));
+    };
+    assert_eq!(list(&mut bench, Topic::Jobs), (Listing::default(), 1));
+    // Tables beside it are none of it.
+    keep(&mut bench, "joa", "x", b"1".to_vec());
+    keep(&mut bench, "job_long", "x", b"1".to_vec());
+    let line = |number: usize| format!("{number:07000}");
+    for number in 0..30 {
+        let value = format!("{}\n{}", line(number), "more".repeat(10_000));
+        keep(&mut bench, SUBMISSIONS, &format!("job{number:02}"), value.into_bytes());
+    }
+    let driver = process(1, 1);
+    let job = Job { id: vec![1, 0, 0, 0], driver: driver.0, ..Job::default() };
+    bench.say(1, to_control::Body::Job(job.clone()));
+    let (listing, parts) = list(&mut bench, Topic::Jobs);
+    assert_eq!(listing.jobs, [job]);
+    let all = (0..30).map(|number| Submission {
+        id: format!("job{number:02}"),
+        said: line(number).into_bytes(),
+    });
+    assert_eq!(listing.submissions, all.collect::<Vec<_>>());
+    assert!((5..=6).contains(&parts), "{parts}");
 }

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::{
-    ActorNews, Job, Join, Kv, KvVerb, Load, NodeInfo, OfProcess, from_control, to_control,
+    ActorNews, Job, Join, Kv, KvVerb, Load, NodeInfo, OfProcess, Pong, from_control, to_control,
 };
 use oxiray_wire::control::{
-    Actor, ActorPhase, ActorState, Amount, CreateActor, Empty, NamedActor, Text, UNIT, from_node,
-    to_node,
+    Actor, ActorPhase, ActorState, Amount, CreateActor, NamedActor, Text, UNIT, from_node, to_node,
 };
 
 /// An actor that lives here.
@@ -16,6 +15,7 @@ use oxiray_wire::control::{
 pub(super) struct Hosted {
     pub(super) create: CreateActor,
     pub(super) creator: ProcessId,
+    pub(super) stay: u32,
     pub(super) restarts: u64,
     pub(super) alive: bool,
     pub(super) watchers: BTreeSet<ProcessId>,
@@ -25,6 +25,7 @@ pub(super) struct Hosted {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Watched {
     pub(super) node: u32,
+    pub(super) stay: u32,
     pub(super) restarts: u64,
 }
 
@@ -100,6 +101,7 @@ impl SimNode {
             jobs: self.jobs.values().cloned().collect(),
             cluster: self.cluster.clone(),
             processes: processes.chain([own]).collect(),
+            bundles: Vec::new(),
         };
         self.to_control.push_back(to_control::Body::Join(join));
     }
@@ -139,9 +141,11 @@ impl SimNode {
     }
 
     pub(super) fn watch(&mut self, from: ProcessId, id: ActorId) {
-        self.watching.entry((from, id)).or_default();
+        let Watched { stay, restarts, .. } = *self.watching.entry((from, id)).or_default();
         let actor = Actor { actor: id.0.to_vec(), ..Actor::default() };
-        self.tell_of(from, to_node::Body::WatchActor(actor));
+        let message = Some(to_node::Body::WatchActor(actor).into());
+        let said = OfProcess { process: from.0, message, stay, restarts, ..OfProcess::default() };
+        self.tell_control(to_control::Body::OfProcess(said));
     }
 
     pub(super) fn kill(&mut self, from: ProcessId, id: ActorId, no_restart: bool) {
@@ -264,6 +268,7 @@ impl SimNode {
             phase: phase.into(),
             reason: reason.into(),
             restarts: self.hosted.get(&id).map_or(0, |hosted| hosted.restarts),
+            stay: self.hosted.get(&id).map_or(0, |hosted| hosted.stay),
             ..ActorState::default()
         }
     }
@@ -282,6 +287,7 @@ impl SimNode {
             phase: phase.into(),
             reason: reason.into(),
             restarts: self.hosted.get(&id).map_or(0, |hosted| hosted.restarts),
+            stay: self.hosted.get(&id).map_or(0, |hosted| hosted.stay),
             ..ActorNews::default()
         };
         self.tell_control(to_control::Body::ActorNews(news));
@@ -342,7 +348,8 @@ impl SimNode {
             return; // Old news, that went another way.
         }
         let watched = self.watching.entry((to, id)).or_default();
-        watched.restarts = watched.restarts.max(state.restarts);
+        (watched.stay, watched.restarts) =
+            (watched.stay, watched.restarts).max((state.stay, state.restarts));
         watched.node = node;
     }
 
@@ -398,8 +405,8 @@ impl SimNode {
                     self.spawn();
                 }
             }
-            Body::Refused(text) => self.refused = Some(text.text),
-            Body::Ping(_) => self.tell_control(to_control::Body::Pong(Empty {})),
+            Body::Refused(text) | Body::GivenUp(text) => self.refused = Some(text.text),
+            Body::Ping(_) => self.tell_control(to_control::Body::Pong(Pong::default())),
             Body::NodeJoined(info) => _ = self.view.insert(info.number),
             Body::NodeLeft(info) => self.on_node_left(info.number),
             Body::OfProcess(said) => self.on_routed(said),
@@ -442,7 +449,7 @@ impl SimNode {
                 if let Some(reason) = self.dead.get(&id).cloned() {
                     self.tell_news(id, ActorPhase::Dead, &reason);
                 } else if !self.hosted.contains_key(&id) {
-                    self.on_create(from, id, create, said.restarts);
+                    self.on_create(from, id, create, (said.stay, said.restarts));
                 }
             }
             Some(to_node::Body::WatchActor(actor)) => {
@@ -460,9 +467,15 @@ impl SimNode {
         }
     }
 
-    fn on_create(&mut self, creator: ProcessId, id: ActorId, create: CreateActor, restarts: u64) {
+    fn on_create(
+        &mut self,
+        creator: ProcessId,
+        id: ActorId,
+        create: CreateActor,
+        (stay, restarts): (u32, u64),
+    ) {
         let watchers = BTreeSet::from([creator]);
-        let hosted = Hosted { create, creator, restarts, alive: false, watchers };
+        let hosted = Hosted { create, creator, stay, restarts, alive: false, watchers };
         self.hosted.insert(id, hosted);
         if creator.node() == self.number {
             if !self.processes.contains(&creator) {

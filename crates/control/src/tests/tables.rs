@@ -49,6 +49,57 @@ fn keys_and_values_outlive_a_restart() {
     assert_eq!(ask(&mut bench, kv(KvVerb::List, b"", None, false)).keys, [b"b1"]);
 }
 
+/// Two nodes that write one key, and a control service that is killed after it has written what the
+/// first asked for, and before that has the answer.
+#[test]
+fn k1_what_is_asked_again_changes_nothing_again() {
+    let mut bench = Bench::new();
+    bench.join(1);
+    bench.join(2);
+    let asked = |bench: &mut Bench, peer, request, answered, question: Kv| {
+        let question = Kv { request, answered, ..question };
+        let asked = bench.say(peer, to_control::Body::Kv(question));
+        let [from_control::Body::Kv(answer)] = &asked.to(peer)[..] else { panic!() };
+        (answer.count, answer.value.clone())
+    };
+    let put = |value: &[u8], wide| kv(KvVerb::Put, b"k", Some(value), wide);
+    let delete = || kv(KvVerb::Delete, b"k", None, false);
+    let get = || kv(KvVerb::Get, b"k", None, false);
+    let back = |bench: &mut Bench| {
+        bench.restart();
+        for number in [1, 2] {
+            let mut again = Join { cluster: vec![3; 16], ..join(u64::from(number)) };
+            again.node.as_mut().unwrap().number = number;
+            bench.say(u64::from(number), to_control::Body::Join(again));
+        }
+    };
+    assert_eq!(asked(&mut bench, 1, 1, 1, put(b"one", false)).0, 1);
+    back(&mut bench);
+    assert_eq!(
+        asked(&mut bench, 1, 1, 1, put(b"one", false)).0,
+        1,
+        "it was the first, and is told so"
+    );
+    assert_eq!(asked(&mut bench, 1, 2, 2, put(b"again", true)).0, 1);
+    back(&mut bench);
+    assert_eq!(asked(&mut bench, 2, 1, 1, put(b"two", true)).0, 1);
+    assert_eq!(asked(&mut bench, 1, 2, 2, put(b"again", true)).0, 1);
+    assert_eq!(asked(&mut bench, 1, 3, 3, get()).1.as_deref(), Some(&b"two"[..]), "K-1");
+    assert_eq!(asked(&mut bench, 1, 4, 4, delete()).0, 1);
+    assert_eq!(asked(&mut bench, 2, 2, 2, put(b"three", true)).0, 1);
+    back(&mut bench);
+    assert_eq!(asked(&mut bench, 1, 4, 4, delete()).0, 1, "as it was answered before");
+    assert_eq!(asked(&mut bench, 1, 5, 5, get()).1.as_deref(), Some(&b"three"[..]), "K-1");
+    // What is answered, and whose node has left, need not be remembered.
+    assert_eq!(bench.control.kv_done[&1].len(), 1);
+    for peer in [1, 2] {
+        bench.say(peer, to_control::Body::Leave(oxiray_wire::control::Text::default()));
+    }
+    assert!(bench.control.kv_done.is_empty());
+    let left = |key: &(Table, Vec<u8>)| key.0 == Table::Meta && key.1.starts_with(b"kv-done");
+    assert!(!bench.store.0.keys().any(left));
+}
+
 #[test]
 fn a_value_that_is_too_large_is_refused() {
     let mut bench = Bench::new();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use oxiray_control::{Event, PeerId};
-use oxiray_net::{Links, Listener, Next, Reading, Security};
+use oxiray_net::{Ended, Links, Listener, Next, Reading, Security};
 use oxiray_sys::clock::monotonic_ns;
-use oxiray_wire::cluster::{FromControl, Hello, Purpose, ToControl, from_control};
+use oxiray_wire::cluster::{FromControl, Heads, Hello, Purpose, ToControl, from_control};
 use oxiray_wire::control::Text;
 use prost::Message;
 
@@ -16,8 +16,16 @@ struct Peer {
     id: PeerId,
     /// It has said what it is.
     known: bool,
-    /// Why it is not spoken with: it is to hear that.
-    refusal: Option<String>,
+    /// It is not spoken with.
+    refused: bool,
+    /// Why not, until it was told.
+    refusal: Option<from_control::Body>,
+}
+
+impl Peer {
+    fn refuse(&mut self, why: from_control::Body) {
+        (self.refused, self.refusal) = (true, Some(why));
+    }
 }
 
 /// All connections.
@@ -26,11 +34,38 @@ pub(super) struct Peers {
     links: Links<Peer>,
     slots: HashMap<PeerId, usize>,
     last_id: u64,
+    /// While this service does not reign: who connects is to look there.
+    elsewhere: Option<Heads>,
 }
 
 impl Peers {
     pub(super) fn new(security: Security, listener: Listener) -> Self {
-        Self { listener, links: Links::new(security), slots: HashMap::new(), last_id: 0 }
+        let (links, slots) = (Links::new(security), HashMap::new());
+        Self { listener, links, slots, last_id: 0, elsewhere: None }
+    }
+
+    /// Serves nobody from now on: who connects hears where else to look.
+    pub(super) fn send_away(&mut self, addresses: Vec<String>) {
+        self.elsewhere = Some(Heads { addresses });
+    }
+
+    /// Serves who connects from now on.
+    pub(super) fn welcome(&mut self) {
+        self.elsewhere = None;
+    }
+
+    /// Ends all connections at once: those that have said what they are.
+    pub(super) fn end_all(&mut self, poller: &Poller) -> Vec<PeerId> {
+        let slots: Vec<usize> = self.links.iter().map(|(slot, _)| slot).collect();
+        let ended = slots.into_iter().filter_map(|slot| self.links.end(slot, poller));
+        let known = ended.filter(|(_, peer)| peer.known).map(|(_, peer)| peer.id).collect();
+        self.slots.clear();
+        known
+    }
+
+    /// Where it listens.
+    pub(super) fn listener(&self) -> &Listener {
+        &self.listener
     }
 
     /// Connections from now on are protected by this.
@@ -44,7 +79,7 @@ impl Peers {
             *last_id += 1;
             let id = PeerId(*last_id);
             slots.insert(id, slot);
-            Peer { id, known: false, refusal: None }
+            Peer { id, known: false, refused: false, refusal: None }
         });
         self.forget_gone();
     }
@@ -57,11 +92,12 @@ impl Peers {
 
     /// A connection has something: what it says, and whether it is over.
     pub(super) fn on_link(&mut self, slot: usize, poller: &Poller, events: &mut Vec<Event>) {
+        let elsewhere = &self.elsewhere;
         let reading = self.links.read(slot, monotonic_ns(), poller, |peer, frame| {
-            if peer.refusal.is_some() {
+            if peer.refused {
                 Next::Go
             } else if !peer.known {
-                greeted(peer, frame)
+                greeted(peer, frame, elsewhere.as_ref())
             } else if let Ok(ToControl { body: Some(body) }) = ToControl::decode(frame) {
                 events.push(Event::Message(peer.id, body));
                 Next::Go
@@ -69,15 +105,20 @@ impl Peers {
                 Next::Refuse("a message of it cannot be read".to_owned())
             }
         });
-        if let Reading::Over(peer, _) = reading {
+        if let Reading::Over(peer, over) = reading {
             self.slots.remove(&peer.id);
-            events.extend(peer.known.then_some(Event::Closed(peer.id)));
-        } else if let Some(peer) = self.links.whose(slot)
-            && let Some(text) = peer.refusal.clone()
+            events.extend(peer.known.then(|| is_over(peer.id, &over)));
+        } else if let Some(peer) = self.links.whose_mut(slot)
+            && let Some(refusal) = peer.refusal.take()
         {
             let id = peer.id;
-            self.send(&[id], from_control::Body::Refused(Text { text }));
-            self.close(id);
+            let is_over = matches!(refusal, from_control::Body::Refused(_));
+            self.send(&[id], refusal);
+            // Who is sent elsewhere goes by itself: a connection that is closed on what it still
+            // says might lose the answer.
+            if is_over {
+                self.close(id);
+            }
         }
     }
 
@@ -99,13 +140,12 @@ impl Peers {
     }
 
     /// Writes what was said: those that are over.
-    pub(super) fn flush(&mut self, poller: &Poller) -> Vec<PeerId> {
-        let over: Vec<PeerId> =
-            self.links.flush(monotonic_ns(), poller).into_iter().map(|(peer, _)| peer.id).collect();
-        for id in &over {
-            self.slots.remove(id);
+    pub(super) fn flush(&mut self, poller: &Poller) -> Vec<Event> {
+        let over = self.links.flush(monotonic_ns(), poller);
+        for (peer, _) in &over {
+            self.slots.remove(&peer.id);
         }
-        over
+        over.iter().map(|(peer, over)| is_over(peer.id, over)).collect()
     }
 
     pub(super) fn on_time(&mut self, now: u64, poller: &Poller) {
@@ -120,15 +160,24 @@ impl Peers {
     }
 }
 
+/// The connection of a peer is over: with it, or only with what was between.
+fn is_over(id: PeerId, over: &Ended) -> Event {
+    if over.silently { Event::Broken(id) } else { Event::Closed(id) }
+}
+
 /// What a peer says first.
-fn greeted(peer: &mut Peer, frame: &[u8]) -> Next {
+fn greeted(peer: &mut Peer, frame: &[u8], elsewhere: Option<&Heads>) -> Next {
     match Hello::decode(frame) {
         Ok(hello) if hello.version != oxiray_wire::VERSION => {
-            peer.refusal = Some(other_version(hello.version));
+            let text = other_version(hello.version);
+            peer.refuse(from_control::Body::Refused(Text { text }));
             Next::Known
         }
         Ok(hello) if matches!(hello.purpose(), Purpose::Control | Purpose::Tool) => {
-            peer.known = true;
+            match elsewhere.cloned() {
+                Some(heads) => peer.refuse(from_control::Body::Standby(heads)),
+                None => peer.known = true,
+            }
             Next::Known
         }
         _ => Next::Refuse("it wants something that this service has not".to_owned()),

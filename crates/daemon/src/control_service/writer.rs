@@ -4,20 +4,21 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oxiray_control::Change;
-use oxiray_persist::{Persist, PersistError};
+use oxiray_persist::{Head, Persist, PersistError};
+use oxiray_sys::clock::monotonic_ns;
 use oxiray_sys::eventfd;
 use parking_lot::Mutex;
 
 /// Between two attempts to write to a store that is in trouble.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
-/// How often the store is tended to while nothing is written.
-const TEND_EVERY: Duration = Duration::from_secs(1);
+/// How often it is said where this service is, and heard where those are that wait.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 
 /// What the thread has to say.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) enum Outcome {
     },
     /// It is another's now, for this reason: there is nothing left to do here.
     Lost(String),
+    /// Where all control services are that use the store or wait to has changed.
+    Heads(Vec<String>),
 }
 
 /// Hands changes over to the thread, one batch at a time.
@@ -50,6 +53,8 @@ struct Said {
     bell: OwnedFd,
     /// No more attempts: the service ends.
     over: AtomicBool,
+    /// Until then nobody else can have begun to use the store.
+    ours_until: AtomicU64,
 }
 
 impl Said {
@@ -60,12 +65,14 @@ impl Said {
 }
 
 impl Writer {
-    pub(super) fn start(store: Box<dyn Persist>) -> io::Result<Self> {
+    /// `head` is this service, as others are told.
+    pub(super) fn start(store: Box<dyn Persist>, head: Head) -> io::Result<Self> {
         let (outcomes, bell) = (Mutex::default(), eventfd::new()?);
-        let said = Arc::new(Said { outcomes, bell, over: AtomicBool::new(false) });
+        let ours_until = AtomicU64::new(until(monotonic_ns(), store.lasts()));
+        let said = Arc::new(Said { outcomes, bell, over: AtomicBool::new(false), ours_until });
         let (batches, receiver) = mpsc::channel();
         let saying = said.clone();
-        let run = move || write_all(store, &receiver, &saying);
+        let run = move || write_all(store, &head, &receiver, &saying);
         let thread = thread::Builder::new().name("oxiray-store".into()).spawn(run)?;
         Ok(Self { batches: Some(batches), said, thread: Some(thread) })
     }
@@ -88,6 +95,11 @@ impl Writer {
         std::mem::take(&mut *self.said.outcomes.lock())
     }
 
+    /// Until when nobody else can have begun to use the store, in nanoseconds.
+    pub(super) fn ours_until(&self) -> u64 {
+        self.said.ours_until.load(Ordering::SeqCst)
+    }
+
     /// Ends the thread, which first writes what it was given, if it can.
     pub(super) fn finish(mut self) {
         self.batches = None;
@@ -98,12 +110,23 @@ impl Writer {
     }
 }
 
-fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said: &Said) {
+/// When what was begun then is no longer sure.
+fn until(begun: u64, lasts: Option<Duration>) -> u64 {
+    lasts.map_or(u64::MAX, |lasts| begun + lasts.as_nanos() as u64)
+}
+
+fn write_all(
+    mut store: Box<dyn Persist>,
+    head: &Head,
+    batches: &Receiver<Vec<Change>>,
+    said: &Said,
+) {
     oxiray_sys::process::block_signals_in_this_thread();
     // Why the store cannot be used, as was last said.
     let mut trouble: Option<String> = None;
+    let mut announced = Announced::default();
     loop {
-        let (mut batch, over) = match batches.recv_timeout(TEND_EVERY) {
+        let (mut batch, over) = match batches.recv_timeout(store.tend_every()) {
             Ok(batch) => (Some(batch), false),
             Err(RecvTimeoutError::Timeout) => (None, false),
             Err(RecvTimeoutError::Disconnected) => (None, true),
@@ -112,10 +135,14 @@ fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said:
             return;
         }
         loop {
+            let begun = monotonic_ns();
             let done = match &batch {
                 Some(changes) => store.write(changes),
                 None => store.tend(),
             };
+            if done.is_ok() {
+                said.ours_until.store(until(begun, store.lasts()), Ordering::SeqCst);
+            }
             match done {
                 Ok(()) if trouble.take().is_some() => {
                     tracing::info!("the store can be used again");
@@ -126,7 +153,7 @@ fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said:
                     said.say(Outcome::Emptied { batch: batch.is_some() });
                     batch = None;
                 }
-                Err(error @ PersistError::Taken { .. }) => {
+                Err(error @ (PersistError::Taken { .. } | PersistError::Succeeded { .. })) => {
                     return said.say(Outcome::Lost(error.to_string()));
                 }
                 Err(error) => {
@@ -149,6 +176,32 @@ fn write_all(mut store: Box<dyn Persist>, batches: &Receiver<Vec<Change>>, said:
         }
         if batch.is_some() {
             said.say(Outcome::Written);
+        }
+        if trouble.is_none() {
+            announced.again(&mut *store, head, said);
+        }
+    }
+}
+
+/// What was said of this service to those that wait, and heard of them.
+#[derive(Default)]
+struct Announced {
+    at: Option<Instant>,
+    heard: Vec<String>,
+}
+
+impl Announced {
+    fn again(&mut self, store: &mut dyn Persist, head: &Head, said: &Said) {
+        if self.at.is_some_and(|at| at.elapsed() < ANNOUNCE_EVERY) {
+            return;
+        }
+        self.at = Some(Instant::now());
+        // A store that is in trouble says so when it is tended to.
+        if let Ok(heads) = store.announce(head)
+            && heads != self.heard
+        {
+            self.heard.clone_from(&heads);
+            said.say(Outcome::Heads(heads));
         }
     }
 }

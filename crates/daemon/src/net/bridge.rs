@@ -10,6 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use oxiray_channel::layout::BELL_BITS;
 use oxiray_channel::{Bell, Bells, Link};
 use oxiray_ids::ProcessId;
 use oxiray_sys::eventfd;
@@ -95,6 +96,8 @@ impl Bridge {
     ) -> io::Result<()> {
         let (peer_bell, peer_bit) = peer;
         let link = Link::map(file, side, self.bells.bell(peer_bell)?, peer_bit)?;
+        // There may be more channels than bits: what a process rings is the rest.
+        let bit = bit % BELL_BITS as u32;
         self.by_bit.entry(bit).or_default().push(pair);
         self.channels.insert(
             pair,
@@ -258,4 +261,31 @@ fn encoded(frame: &Frame<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     frame.encode(&mut bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use oxiray_channel::{BELLS_BYTES, CHANNEL_BYTES};
+    use oxiray_sys::memory::memory_file;
+
+    use super::*;
+
+    /// A node with many workers elsewhere has more channels than its bell has bits.
+    #[test]
+    fn what_is_written_is_read_however_many_channels_there_are() {
+        let bells = memory_file("bells", BELLS_BYTES).unwrap();
+        let mut bridge = Bridge::new(&bells, 0).unwrap();
+        let all = Bells::map(&bells).unwrap();
+        for index in [0, BELL_BITS as u32 - 1, BELL_BITS as u32, 5000] {
+            let pair = (ProcessId(1), ProcessId((2 << 32) | u64::from(index)));
+            let file = memory_file("channel", CHANNEL_BYTES).unwrap();
+            bridge.open(pair, &file, 1, index, (1, 0)).unwrap();
+            let mut theirs = Link::map(&file, 0, all.bell(0).unwrap(), index).unwrap();
+            let frame = encoded(&Frame::TakenBack(7));
+            theirs.push(&[&frame]).unwrap();
+            let mut read = Vec::new();
+            bridge.read(&mut read);
+            assert_eq!(read, [(pair.0, pair.1, frame)], "at {index}");
+        }
+    }
 }

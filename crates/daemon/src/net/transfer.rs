@@ -49,7 +49,8 @@ struct Part {
 /// What is wanted of one node.
 struct Source {
     number: u32,
-    address: SocketAddr,
+    /// Its own, or of the node through which it is reached.
+    address: Mutex<SocketAddr>,
     queue: Mutex<Queue>,
     more: Condvar,
 }
@@ -101,8 +102,19 @@ impl Transfers {
 
     pub(crate) fn add_node(&mut self, number: u32, address: SocketAddr) {
         let queue = Mutex::default();
-        let source = Source { number, address, queue, more: Condvar::new() };
+        let source = Source { number, address: Mutex::new(address), queue, more: Condvar::new() };
         self.sources.insert(number, Arc::new(source));
+    }
+
+    /// A node is reached there from now on: connections that lead elsewhere may be silent for long,
+    /// and what they were to bring is asked for again.
+    pub(crate) fn lead(&self, number: u32, address: SocketAddr) {
+        if let Some(source) = self.sources.get(&number) {
+            let before = std::mem::replace(&mut *source.address.lock(), address);
+            if before != address {
+                source.queue.lock().stoppers.drain(..).for_each(|stopper| stopper.stop());
+            }
+        }
     }
 
     /// A node is gone: what is still wanted of it fails.
@@ -251,8 +263,9 @@ fn read_part(
     }
     if connection.is_none() {
         let security = shared.security.lock().clone();
+        let address = *source.address.lock();
         let mut bulk =
-            Bulk::connect(source.address, &security, STALLED).map_err(|error| error.to_string())?;
+            Bulk::connect(address, &security, STALLED).map_err(|error| error.to_string())?;
         let mut hello = Hello {
             version: oxiray_wire::VERSION,
             node: shared.own,

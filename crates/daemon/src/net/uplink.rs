@@ -1,5 +1,5 @@
 //! The connection with the control service: made, lost, made again. When, and what is said
-//! over it, the core decides.
+//! over it, the core decides; with whom, where there are several that might reign, `heads`.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,18 +11,22 @@ use oxiray_net::{Link, LinkError, Links, Security};
 use oxiray_wire::cluster::{
     FromControl, Hello, Join, Purpose, ToControl, Welcome, from_control, to_control,
 };
+use oxiray_wire::control::Empty;
 use prost::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Whose;
+use super::heads::Heads;
 use crate::poller::Poller;
 
 /// How long joining may take.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
+/// Between two attempts to join where all that answer wait to take over, in nanoseconds.
+const JOIN_AGAIN: i64 = 100_000_000;
+
 /// The connection with the control service.
 pub(crate) struct Uplink {
-    address: String,
-    resolved: SocketAddr,
+    heads: Heads,
     /// By which the node joined, until it is in the table.
     first: Option<Link>,
     /// Where it is there, if there is one.
@@ -77,6 +81,11 @@ fn sleep(link: &Link, until: Instant) {
     let _ = poll(&mut [PollFd::new(&fd, flags)], Some(&left));
 }
 
+/// Waits before asking again: a standby that takes over tells no stranger.
+fn pause() {
+    let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: JOIN_AGAIN }));
+}
+
 /// Asks a service something over a connection of its own, and waits for an answer.
 pub(crate) fn ask(
     address: &str,
@@ -125,6 +134,7 @@ fn ask_over(
 impl Uplink {
     /// The address from which this machine reaches the control service.
     pub(crate) fn local_ip(address: &str, security: &Security) -> Result<std::net::IpAddr, String> {
+        let address = address.split(',').next().unwrap_or(address);
         let mut link = connect(address, security, Purpose::Control)?;
         let until = Instant::now() + JOIN_WITHIN;
         // Until the connection is made: the handshake begins to be read then.
@@ -141,27 +151,54 @@ impl Uplink {
         Ok(name.ip())
     }
 
-    /// Joins a cluster, or says why not.
+    /// Joins a cluster, or says why not. `addresses` are those of control services, with commas;
+    /// one that waits to take over says where others are.
     pub(crate) fn join(
-        address: &str,
+        addresses: &str,
         security: &Security,
-        join: Join,
+        join: &Join,
     ) -> Result<(Self, Welcome), String> {
-        let question = to_control::Body::Join(join);
-        let (link, answer) = ask(address, security, Purpose::Control, question)?;
-        match answer {
-            from_control::Body::Welcome(welcome) => {
-                let uplink = Self {
-                    address: address.to_owned(),
-                    resolved: link.peer_addr(),
-                    first: Some(link),
-                    slot: None,
-                    not_made: None,
-                };
-                Ok((uplink, welcome))
+        let mut known: Vec<String> = addresses.split(',').map(str::to_owned).collect();
+        let until = Instant::now() + JOIN_WITHIN;
+        loop {
+            let (mut trouble, mut waits) = (None, None);
+            let mut next = 0;
+            while let Some(address) = known.get(next).cloned() {
+                next += 1;
+                let question = to_control::Body::Join(join.clone());
+                match ask(&address, security, Purpose::Control, question) {
+                    Ok((link, from_control::Body::Welcome(welcome))) => {
+                        let heads = Heads::joined_at(address, link.peer_addr());
+                        let (first, slot, not_made) = (Some(link), None, None);
+                        return Ok((Self { heads, first, slot, not_made }, welcome));
+                    }
+                    Ok((_, from_control::Body::Standby(heads))) => {
+                        waits = Some(address);
+                        let is_new = |other: &String| !known.contains(other);
+                        let new: Vec<String> = heads.addresses.into_iter().filter(is_new).collect();
+                        known.extend(new);
+                    }
+                    Ok((_, from_control::Body::Refused(text))) => return Err(text.text),
+                    Ok(_) => {
+                        trouble = Some(format!(
+                            "the service at {address} answered something else than expected"
+                        ));
+                    }
+                    Err(why) => trouble = trouble.or(Some(why)),
+                }
             }
-            from_control::Body::Refused(text) => Err(text.text),
-            _ => Err(format!("the service at {address} answered something else than expected")),
+            match waits {
+                // Somebody is about to reign.
+                Some(_) if Instant::now() < until => pause(),
+                Some(address) => {
+                    return Err(format!(
+                        "the control service at {address} waits to take over, and the one that \
+                         reigns is not to be reached: {}",
+                        trouble.unwrap_or_else(|| "nobody does".into())
+                    ));
+                }
+                None => return Err(trouble.unwrap_or_else(|| "no address".into())),
+            }
         }
     }
 
@@ -203,21 +240,34 @@ impl Uplink {
         self.not_made.take()
     }
 
+    /// Ends the connection of a node that lives. When the other side sees the end, be it long after,
+    /// it has read that before.
+    fn part(&mut self, links: &mut Links<Whose>, poller: &Poller) {
+        self.say(&ToControl::from(to_control::Body::Parting(Empty {})), links);
+        if let Some((mut link, _)) = self.slot.take().and_then(|slot| links.end(slot, poller)) {
+            // If it cannot be written, the connection is over in any case.
+            _ = link.flush();
+        }
+    }
+
     /// Makes a new connection, over which `join` is said first.
     pub(super) fn dial(&mut self, join: Join, links: &mut Links<Whose>, poller: &Poller) {
-        if let Some(slot) = self.slot.take() {
-            links.end(slot, poller);
-        }
-        // Where it was: to ask for its name again could take long.
+        self.part(links, poller);
+        let (address, resolved) = self.heads.next();
         let hello = hello(Purpose::Control);
-        match links.connect(self.resolved, &hello, Whose::Control, poller) {
+        match links.connect(resolved, &hello, Whose::Control, poller) {
             Ok(slot) => {
                 self.slot = Some(slot);
                 self.say(&ToControl::from(to_control::Body::Join(join)), links);
             }
             Err(error) => {
-                self.not_made = Some(format!("cannot connect to {}: {error}", self.address));
+                self.not_made = Some(format!("cannot connect to {address}: {error}"));
             }
         }
+    }
+
+    /// Who was dialled last is the one: all that may be, if it said so, the one first.
+    pub(super) fn settle(&mut self, all: &[String]) -> Vec<String> {
+        self.heads.settle(all)
     }
 }

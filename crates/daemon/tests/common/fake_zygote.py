@@ -5,7 +5,8 @@ import os
 import select
 import socket
 
-REGISTER = b"\x0a\x04\x08\x04\x10\x01"  # version 4, kind worker
+VERSION = 11  # as crates/wire has it
+REGISTER = bytes([0x0A, 4, 0x08, VERSION, 0x10, 1])  # kind worker
 START_ACTOR, EXIT = 0x32, 0x62  # first bytes of these messages
 
 

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 
 use oxiray_ids::{ObjectId, ProcessId};
+use oxiray_wire::frame::FailureCode;
 use proptest::prelude::*;
 
 use super::*;
@@ -40,7 +41,7 @@ fn anything() -> impl Strategy<Value = Record> {
         }),
         (named.clone(), any::<u64>(), any::<bool>())
             .prop_map(|(task, time, waits)| Record::Retried { task, time, waits }),
-        (named.clone(), any::<u64>(), any::<u8>(), any::<u32>())
+        (named.clone(), any::<u64>(), proptest::sample::select(FailureCode::ALL), any::<u32>())
             .prop_map(|(task, time, code, text)| Record::Failed { task, time, code, text }),
         (named.clone(), any::<[u64; 4]>(), any::<[u32; 3]>(), any::<bool>()).prop_map(
             |(task, times, texts, done)| {
@@ -110,7 +111,7 @@ fn eventful() -> Session {
         worker.ran(&Ran { error, ..ran(task(counter), &plain, counter * 10 + 3, 4) });
         worker.span("mark", counter, 5, "{\"cut");
         if counter % 7 == 0 {
-            driver.failed(task(counter), 0, 1, "crashed");
+            driver.failed(task(counter), 0, FailureCode::WorkerCrashed, "crashed");
             driver.retried(task(counter), 1, false);
         }
     }

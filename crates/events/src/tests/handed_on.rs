@@ -1,11 +1,13 @@
 //! Logs that pass from process to process (E-7), and chunks that go (E-8).
 
-use std::fs;
+use std::path::Path;
+use std::{fs, io};
 
 use oxiray_ids::ProcessId;
+use oxiray_wire::frame::FailureCode;
 
 use super::*;
-use crate::{State, TaskKind, texts};
+use crate::{FileInfo, Files, State, TaskKind, newest_record, texts};
 
 const NODE: u32 = 0;
 
@@ -133,7 +135,7 @@ fn a_chunk_is_read_without_those_before_it() {
         counter += 1;
         driver.begin(task(9_000_000), 0, 1);
         driver.submitted(task(counter), TaskKind::Function, &name("f"), false, [].into_iter());
-        driver.failed(task(counter), 0, 1, "it was lost");
+        driver.failed(task(counter), 0, FailureCode::WorkerCrashed, "it was lost");
     }
     let mut all = session.history();
     for gone in ["1.0", "1.0.text", "1.1", "1.1.text"] {
@@ -165,8 +167,7 @@ fn a_task_whose_end_may_have_been_dropped_is_unknown() {
     worker.begin(task(2), 0, 200);
     let state = |history: &History, counter| history.get(task(counter)).unwrap().state();
     assert_eq!(state(&session.history(), 1), State::Submitted);
-    let sent = session.history().get(task(1)).unwrap().newest().sent_ns().unwrap();
-    node.dropped(5 << 20, sent + 1);
+    node.dropped(5 << 20, 100);
     let history = session.history();
     assert_eq!(history.dropped_by(0).unwrap().bytes, 5 << 20);
     assert_eq!(
@@ -174,9 +175,49 @@ fn a_task_whose_end_may_have_been_dropped_is_unknown() {
         [State::Unknown, State::Running, State::Unknown]
     );
     // One that was sent since is not.
-    driver.set_now(3_000_000);
+    driver.set_now(101);
     driver.sent(task(3), 0, process(2));
     assert_eq!(state(&session.history(), 3), State::Submitted);
+}
+
+/// Files of which one goes when it is about to be read, which is said before.
+struct Going<'a> {
+    files: LocalFiles,
+    going: Option<(&'a Path, &'a mut EventLog)>,
+}
+
+impl Files for Going<'_> {
+    fn list(&mut self) -> io::Result<Vec<FileInfo>> {
+        self.files.list()
+    }
+
+    fn read(&mut self, name: &str, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+        if let Some((path, node)) = self.going.take_if(|(path, _)| path.ends_with(name)) {
+            node.dropped(1 << 20, newest_record(path).unwrap());
+            fs::remove_file(path)?;
+        }
+        self.files.read(name, offset, most)
+    }
+}
+
+#[test]
+fn a_task_whose_end_goes_while_it_is_read_is_unknown() {
+    let session = Session::new();
+    let mut driver = session.log(DRIVER, Role::Driver);
+    let mut node = session.log(NODE, Role::Node);
+    node.set_now(10);
+    node.ended(process(7));
+    driver.set_now(100);
+    driver.submitted(task(1), TaskKind::Function, &name("f"), false, [].into_iter());
+    driver.sent(task(1), 0, process(2));
+    let plain = name("f");
+    session.log(2, Role::Worker).ran(&ran(task(1), &plain, 150, 5));
+    let path = session.path("2.0");
+    assert_eq!(newest_record(&path), Some(150));
+    let mut history = History::new();
+    let mut files = Going { files: session.files(), going: Some((&path, &mut node)) };
+    history.update(0, &mut files).unwrap();
+    assert_eq!(history.get(task(1)).unwrap().state(), State::Unknown);
 }
 
 #[test]

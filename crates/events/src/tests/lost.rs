@@ -1,6 +1,7 @@
 //! What is known of tasks whose records are lost: with a node, or for want of room (E-2).
 
 use oxiray_ids::ProcessId;
+use oxiray_wire::frame::FailureCode;
 
 use super::*;
 use crate::{Label, State, TaskKind};
@@ -25,7 +26,7 @@ fn what_was_sent_to_a_node_that_left_ended_as_its_owner_says() {
     for counter in 1..=3 {
         driver.sent(task(counter), 0, ELSEWHERE);
     }
-    driver.failed(task(2), 0, 0, "");
+    driver.failed(task(2), 0, FailureCode::TaskError, "");
     driver.ready(task(3), 0);
     let history = history_after_loss(&session);
     let state = |counter| history.get(task(counter)).unwrap().state();
@@ -61,7 +62,7 @@ fn what_an_owner_that_ended_here_never_sent_has_failed() {
     node.ended(ProcessId::new(0, DRIVER));
     let history = history_after_loss(&session);
     let failure = history.get(task(1)).unwrap().newest().failure().unwrap();
-    assert_eq!((failure.code, failure.error_type()), (3, "OWNER_DIED"));
+    assert_eq!((failure.code, failure.error_type()), (FailureCode::OwnerDied, "OWNER_DIED"));
     assert!(failure.time_ns > 0);
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use oxiray_ids::ProcessId;
+use oxiray_wire::frame::FailureCode;
 
 use super::*;
 use crate::{FileInfo, Files, State, TaskKind};
@@ -47,7 +48,7 @@ fn attempts_are_told_apart_in_whatever_order_their_files_are_read() {
                 _ => worker.ran(&Ran { attempt, ..ran(task(1), &plain, start, 5) }),
             }
             if attempt == 1 {
-                owner.failed(task(1), attempt, 1, "killed");
+                owner.failed(task(1), attempt, FailureCode::WorkerCrashed, "killed");
             }
             if attempt < 2 {
                 owner.retried(task(1), attempt + 1, false);
@@ -65,8 +66,8 @@ fn attempts_are_told_apart_in_whatever_order_their_files_are_read() {
             .collect();
         let expected = [
             (2, State::Finished, None, 4),
-            (1, State::Failed, Some(1), 3),
-            (0, State::Failed, Some(0), 2),
+            (1, State::Failed, Some(FailureCode::WorkerCrashed), 3),
+            (0, State::Failed, Some(FailureCode::TaskError), 2),
         ];
         assert_eq!(attempts, expected);
     }
@@ -120,7 +121,7 @@ fn a_summary_counts_by_name() {
     worker.submitted(task(50), TaskKind::Function, &f, true, [].into_iter());
     let history = session.history();
     let rows: Vec<_> = history.summary().iter().map(|row| (row.name, row.states)).collect();
-    assert_eq!(rows, [("f", [1, 0, 0, 0, 7, 0, 0]), ("g", [0, 0, 0, 0, 3, 0, 0])]);
+    assert_eq!(rows, [("f", [1, 0, 0, 0, 7, 0, 0, 0]), ("g", [0, 0, 0, 0, 3, 0, 0, 0])]);
 }
 
 /// Fails once, at the read whose turn it is.

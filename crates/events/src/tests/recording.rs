@@ -1,6 +1,7 @@
 //! What is recorded is read: E-1, E-2, E-3.
 
 use oxiray_ids::ProcessId;
+use oxiray_wire::frame::FailureCode;
 
 use super::*;
 use crate::{State, TaskKind, texts};
@@ -69,7 +70,7 @@ fn failures_have_their_words() {
     worker.ran(&Ran { error, ..ran(task(1), &plain, 5, 5) });
     let mut driver = session.log(DRIVER, Role::Driver);
     driver.submitted(task(2), TaskKind::Function, &plain, false, [].into_iter());
-    driver.failed(task(2), 0, 1, &"x".repeat(1 << 20));
+    driver.failed(task(2), 0, FailureCode::WorkerCrashed, &"x".repeat(1 << 20));
     let history = session.history();
     let failure = |counter| {
         let task = history.get(task(counter)).unwrap();
@@ -243,7 +244,7 @@ fn a_task_whose_answer_was_lost_has_failed() {
         let plain = name("f");
         owner.submitted(task(1), TaskKind::Function, &plain, false, [].into_iter());
         worker.ran(&ran(task(1), &plain, 5, 5));
-        owner.failed(task(1), 0, 1, "the worker died");
+        owner.failed(task(1), 0, FailureCode::WorkerCrashed, "the worker died");
         let history = session.history();
         let found = history.get(task(1)).unwrap();
         assert_eq!(found.state(), State::Failed);

@@ -18,7 +18,7 @@ fn written(session: &Session) -> String {
     String::from_utf8(written).unwrap()
 }
 
-fn traced(session: &Session) -> Vec<Value> {
+pub(super) fn traced(session: &Session) -> Vec<Value> {
     serde_json::from_str(&written(session)).unwrap()
 }
 
@@ -54,7 +54,7 @@ fn rows(events: &[Value]) -> Rows<'_> {
 }
 
 /// T-2 and T-3.
-fn validate(events: &[Value]) {
+pub(super) fn validate(events: &[Value]) {
     let rows = rows(events);
     for slices in rows.values() {
         let mut open: Vec<u64> = Vec::new();

@@ -15,7 +15,7 @@ use oxiray_wire::cluster::{AskLeases, Declined, between_nodes};
 use oxiray_wire::control::{Unschedulable, from_node};
 
 use super::tell;
-use crate::demand::{Demand, LeaseId};
+use crate::demand::{Demand, LeaseId, MOST_ASKED};
 use crate::event::Outbox;
 use crate::node::Node;
 use crate::schedule::{KnownShape, ShapeId, Turn};
@@ -27,11 +27,16 @@ impl Node {
     /// Whether units of this shape wait here before anything else.
     pub(crate) fn stays_here(&self, shape: ShapeId) -> bool {
         let known = &self.schedule.shapes[shape.0];
-        known.wanted.is_any() && [0, self.number].contains(&known.shape.near)
+        known.wanted.is_any() && [0, self.number].contains(&known.shape.near) && !self.is_draining()
     }
 
-    fn choose_for(&mut self, shape: ShapeId) -> Choice {
+    fn choose_for(&mut self, shape: ShapeId, of: (ProcessId, u64)) -> Choice {
         self.member.turn += 1;
+        if let Some(place) = self.schedule.shapes[shape.0].wanted.place {
+            let demand = self.processes.get(&of.0).and_then(|p| p.demands.get(&of.1));
+            let asked = |node| demand.map_or(0, |demand| demand.elsewhere.at(node));
+            return self.choose_in_group(shape, place, asked);
+        }
         self.refresh_own_room();
         let own = NodeNumber(self.number);
         for placed in &self.member.placed_here {
@@ -52,6 +57,7 @@ impl Node {
             shape,
             strategy: &wanted.strategy,
             selectors: &wanted.selectors,
+            fallbacks: &wanted.fallbacks,
             local: NodeNumber(self.number),
             prefer: (shape.near != 0).then_some(NodeNumber(shape.near)),
             turn: self.member.turn,
@@ -61,7 +67,9 @@ impl Node {
     /// Whether a node that may serve a shape could ever do so.
     pub(crate) fn can_ever_be_served(&self, shape: ShapeId) -> bool {
         let known = &self.schedule.shapes[shape.0];
-        (known.wanted.is_any() && self.ledger.can_ever_fit(&known.shape))
+        // Of a group that waits the control service tells.
+        known.wanted.place.is_some()
+            || (known.wanted.is_any() && self.ledger.can_ever_fit(&known.shape))
             || !matches!(choose(&self.member.view, &self.request(shape)), Choice::Infeasible)
     }
 
@@ -104,7 +112,7 @@ impl Node {
             }
         }
         for (id, key, shape, at) in waiting {
-            let Choice::Now(node) = self.choose_for(shape) else {
+            let Choice::Now(node) = self.choose_for(shape, (id, key)) else {
                 continue;
             };
             if node.0 == at {
@@ -135,7 +143,7 @@ impl Node {
             };
             let (shape, waits_here) = (demand.shape, demand.here > demand.tentative);
             let number = self.number;
-            let (node, wait) = match self.choose_for(shape) {
+            let (node, wait) = match self.choose_for(shape, (process, key)) {
                 Choice::Now(node) => (node.0, false),
                 Choice::Queue(node) => (node.0, true),
                 Choice::Infeasible => break,
@@ -144,6 +152,9 @@ impl Node {
                 }
             };
             if node == number {
+                if self.is_draining() {
+                    break; // A bundle of its group is here, and will be elsewhere.
+                }
                 // As elsewhere, one unit at a time waits where there is no room.
                 if wait && waits_here {
                     break;
@@ -199,8 +210,11 @@ impl Node {
         if wait {
             demand.waits_at.insert(node);
         }
-        let shape = self.schedule.shapes[shape.0].shape.clone();
-        self.member.view.take(NodeNumber(node), &shape);
+        let known = &self.schedule.shapes[shape.0];
+        let shape = known.shape.clone();
+        if known.wanted.place.is_none() {
+            self.member.view.take(NodeNumber(node), &shape);
+        }
         self.introduce(id, node, out);
         let asked = AskLeases { process: id.0, shape_key: key, shape: Some(shape), more: 1, wait };
         tell(node, between_nodes::Body::AskLeases(asked), out);
@@ -223,7 +237,7 @@ impl Node {
                 return;
             }
             let changes = member.view_changes;
-            let (node, wait) = match self.choose_for(shape) {
+            let (node, wait) = match self.choose_for(shape, (id, key)) {
                 Choice::Now(node) => (node.0, false),
                 Choice::Queue(node) if self.stays_here(shape) => (node.0, true),
                 _ => (self.number, true),
@@ -282,8 +296,21 @@ impl Node {
             return;
         };
         demand.requested -= demand.unplaced();
-        let failed = Unschedulable { shape_key: key, reason };
+        let failed = Unschedulable { shape_key: key, reason, ..Unschedulable::default() };
         out.send(id, from_node::Body::Unschedulable(failed));
+    }
+
+    /// Nothing more of a demand is wanted here, nor elsewhere: what it has stays.
+    pub(crate) fn abandon(&mut self, id: ProcessId, key: u64, out: &mut impl Outbox) {
+        if let Some(units) = self.demand(id, key).map(|demand| demand.placed()) {
+            self.withdraw(id, key, units, out);
+        }
+        if let Some(demand) = self.demand(id, key) {
+            demand.requested = demand.granted;
+            demand.may_wait = 0;
+            demand.waits_at.clear();
+        }
+        self.member.unplaced.remove(&(id, key));
     }
 
     /// Another node wants leases for one of its processes, or fewer.
@@ -296,11 +323,12 @@ impl Node {
         if asked.more < 0 && self.demand(id, key).is_none() {
             return; // It was forgotten, with the connection that it came by.
         }
-        let shape = self.schedule.intern(asked.shape.unwrap_or_default());
+        let shape = self.intern(asked.shape.unwrap_or_default());
         let process = self.processes.get_mut(&id).expect("is known");
         let demand = process.demands.entry(key).or_insert_with(|| Demand::new(shape));
         match u64::try_from(asked.more) {
             Ok(more) => {
+                let more = more.min(MOST_ASKED);
                 demand.requested += more;
                 demand.may_wait += if asked.wait { more } else { 0 };
                 self.place_here(id, key, more);
@@ -320,22 +348,37 @@ impl Node {
             return;
         };
         let known = &self.schedule.shapes[demand.shape.0];
-        let count = demand.here.saturating_sub(demand.may_wait.max(demand.tentative));
+        let may_wait = if self.is_draining() { 0 } else { demand.may_wait.max(demand.tentative) };
+        let count = demand.here.saturating_sub(may_wait);
         // What fits lacks only a worker.
-        if count == 0 || self.ledger.fits(&known.shape) {
+        if count == 0 || (self.ledger.fits(&known.shape) && !self.is_draining()) {
             return;
         }
-        self.demand(id, key).expect("just seen").requested -= count;
+        if let Some((group, _)) = known.wanted.place {
+            self.groups.declined.entry(group).or_default().insert(id.node());
+        }
+        let demand = self.demand(id, key).expect("just seen");
+        demand.requested -= count;
+        demand.may_wait = demand.may_wait.min(demand.here - count);
         self.take_from_here(id, key, count);
-        let declined = Declined { process: id.0, shape_key: key, count };
+        let draining = self.is_draining();
+        let declined = Declined { process: id.0, shape_key: key, count, draining };
         tell(id.node(), between_nodes::Body::Declined(declined), out);
     }
 
     /// Another node has no room for units of ours.
     pub(crate) fn on_declined(&mut self, node: u32, declined: &Declined) {
-        // Until it says otherwise.
-        self.member.view.report(NodeNumber(node), &[], 0);
         let (id, key) = (ProcessId(declined.process), declined.shape_key);
+        if declined.draining {
+            // Faster than the control service's word, which may have been missed.
+            self.take_no_more(node);
+        }
+        let shape = self.demand(id, key).map(|demand| demand.shape);
+        // Until it says otherwise.
+        match shape.and_then(|shape| self.schedule.shapes[shape.0].wanted.place) {
+            Some((group, _)) => self.note_full(group, node, true),
+            None => self.member.view.report(NodeNumber(node), &[], 0),
+        }
         let Some(demand) = self.demand(id, key) else {
             return;
         };
@@ -381,9 +424,31 @@ impl Node {
     pub(crate) fn on_returned_elsewhere(&mut self, lease: LeaseId) {
         let member = &mut self.member;
         if let Some(shape) = member.leased.remove(&lease.0) {
-            let shape = &self.schedule.shapes[shape.0].shape;
-            member.view.give_back(NodeNumber(lease.node()), shape);
+            let known = &self.schedule.shapes[shape.0];
+            if let Some((group, _)) = known.wanted.place {
+                return self.note_full(group, lease.node(), false);
+            }
+            member.view.give_back(NodeNumber(lease.node()), &known.shape);
             member.view_changes += 1;
+        }
+    }
+
+    /// Nothing is heard of a node at the moment: what it was asked for and has not granted is looked
+    /// for elsewhere. What it has granted meanwhile is granted.
+    pub(crate) fn call_back_from(&mut self, node: u32, out: &mut impl Outbox) {
+        let mut called_back = Vec::new();
+        for (&id, process) in &mut self.processes {
+            for (&key, demand) in &mut process.demands {
+                demand.waits_at.remove(&node);
+                let count = demand.elsewhere.take(node, u64::MAX);
+                called_back.extend((count > 0).then_some((id, key, count)));
+            }
+        }
+        for (id, key, count) in called_back {
+            let more = -i64::try_from(count).unwrap_or(i64::MAX);
+            let fewer = AskLeases { process: id.0, shape_key: key, more, ..AskLeases::default() };
+            tell(node, between_nodes::Body::AskLeases(fewer), out);
+            self.settle_unplaced(id, key);
         }
     }
 

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 use oxiray_ids::{Origin, ProcessId, StoreKey};
 use oxiray_store::Refusal;
 use oxiray_wire::cluster::{self, Keys, Pull, PullAnswer, PullDone, between_nodes};
-use oxiray_wire::control::{PullObject, Refused, from_node};
+use oxiray_wire::control::{Lacking, PullObject, Refused, from_node};
 
-use super::tell;
+use super::{draining, tell};
 use crate::event::{Outbox, Transfer};
 use crate::node::Node;
-use crate::storage::keeper;
+use crate::storage::{keeper, refused};
 
 /// So often a copy is asked for anew when the bytes did not come.
 const MOST_ATTEMPTS: u32 = 3;
@@ -42,6 +42,8 @@ struct Copy {
     attempts: u32,
     /// Names it while it is asked for.
     request: u64,
+    /// Its node is about to leave: once it is here, it is the object, of this owner.
+    heir_of: Option<ProcessId>,
 }
 
 /// All copies of this node.
@@ -66,11 +68,11 @@ impl Copies {
 }
 
 fn lost(text: impl Into<String>) -> Refused {
-    Refused { text: text.into(), ..Refused::default() }
+    Refused::new(Lacking::Object, text)
 }
 
 fn node_left() -> Refused {
-    Refused { node_left: true, ..lost("the node where it was has left the cluster") }
+    Refused::new(Lacking::Node, "the node where it was has left the cluster")
 }
 
 fn on_wire(origin: Origin) -> cluster::Origin {
@@ -92,7 +94,6 @@ impl Node {
             out(from_node::Body::Pulled(PullObject { request, refused, ..PullObject::default() }));
         };
         let origin = Origin { node: wanted.node, key: StoreKey(wanted.key) };
-        let gateway = self.gateway();
         if wanted.node == self.number {
             let why = lost("it was made at this node, and is not there any more");
             return refuse(why, &mut |body| out.send(from, body));
@@ -111,19 +112,61 @@ impl Node {
         if !member.infos.contains_key(&origin.node) {
             return refuse(node_left(), &mut |body| out.send(from, body));
         }
+        self.begin_copy(origin, wanted.len, vec![(from, wanted.request)], None, now, out);
+    }
+
+    fn begin_copy(
+        &mut self,
+        origin: Origin,
+        len: u64,
+        waiters: Vec<(ProcessId, u64)>,
+        heir_of: Option<ProcessId>,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        let (gateway, member) = (self.gateway(), &mut self.member);
         member.copies.last_request += 1;
         let request = member.copies.last_request;
-        let copy = Copy {
-            stage: Stage::Room,
-            len: wanted.len,
-            waiters: vec![(from, wanted.request)],
-            attempts: 0,
-            request,
-        };
+        let copy = Copy { stage: Stage::Room, len, waiters, attempts: 0, request, heir_of };
         member.copies.by_origin.insert(origin, copy);
         member.copies.by_request.insert(request, origin);
         let (keeper, mut counter) = keeper!(self, out);
-        keeper.on_allocate(gateway, request, wanted.len, gateway, now, &mut counter);
+        keeper.on_allocate(gateway, request, len, gateway, now, &mut counter);
+    }
+
+    /// An object of a node that is about to leave is to be ours: brought here, if it is not yet.
+    pub(super) fn copy_to_adopt(
+        &mut self,
+        origin: Origin,
+        len: u64,
+        owner: ProcessId,
+        now: u64,
+        out: &mut impl Outbox,
+    ) {
+        let known = self.member.copies.by_origin.get_mut(&origin);
+        match known.map(|copy| (copy.stage, &mut copy.heir_of)) {
+            Some((Stage::Here(key), _)) => self.take_over(origin, key, owner, out),
+            Some((_, heir_of)) => *heir_of = Some(owner),
+            None => self.begin_copy(origin, len, Vec::new(), Some(owner), now, out),
+        }
+    }
+
+    /// A copy is the object itself from now on, unless its owner is gone: then it stays one, and goes
+    /// with the object.
+    fn take_over(
+        &mut self,
+        origin: Origin,
+        key: StoreKey,
+        owner: ProcessId,
+        out: &mut impl Outbox,
+    ) {
+        if !self.keeper.adopt(key, owner) {
+            return draining::refuse(origin.node, origin.key.0, out);
+        }
+        let copies = &mut self.member.copies;
+        copies.by_origin.remove(&origin);
+        copies.by_key.remove(&key);
+        self.tell_adopted(origin, key, owner, out);
     }
 
     /// The store has room for a copy, or has not.
@@ -141,11 +184,7 @@ impl Node {
                 member.copies.by_key.insert(key, origin);
                 self.ask_for_copy(origin, key, origin.node, now, out);
             }
-            (Some(origin), Err(why)) => {
-                let Refusal { text, store_full, out_of_disk } = why;
-                let why = Refused { text, store_full, out_of_disk, node_left: false };
-                self.end_copy(origin, why, now, out);
-            }
+            (Some(origin), Err(why)) => self.end_copy(origin, refused(why), now, out),
             (None, Ok(key)) => self.drop_copy_room(key, now, out),
             (None, Err(_)) => {}
         }
@@ -252,7 +291,7 @@ impl Node {
                 return self.ask_for_copy(origin, key, origin.node, now, out);
             }
             // Its node has left, or will be found to have.
-            let why = Refused { node_left: true, ..lost(why) };
+            let why = Refused::new(Lacking::Node, why);
             return self.end_copy(origin, why, now, out);
         }
         copy.stage = Stage::Here(key);
@@ -262,11 +301,14 @@ impl Node {
             tell(origin.node, between_nodes::Body::Holds(keys), out);
         }
         member.copies.by_request.remove(&copy.request);
-        let waiters = std::mem::take(&mut copy.waiters);
+        let (waiters, heir_of) = (std::mem::take(&mut copy.waiters), copy.heir_of);
         self.keeper.on_copied(key, now);
         for (to, request) in waiters {
             let pulled = PullObject { request, key: key.0, ..PullObject::default() };
             out.send(to, from_node::Body::Pulled(pulled));
+        }
+        if let Some(owner) = heir_of {
+            self.take_over(origin, key, owner, out);
         }
     }
 
@@ -277,6 +319,9 @@ impl Node {
             return;
         };
         member.copies.by_request.remove(&copy.request);
+        if copy.heir_of.is_some() {
+            draining::refuse(origin.node, origin.key.0, out);
+        }
         for (to, request) in copy.waiters {
             let refused = Some(why.clone());
             let pulled = PullObject { request, refused, ..PullObject::default() };

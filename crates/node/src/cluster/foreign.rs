@@ -2,6 +2,8 @@
 //!
 //! - **F-1** A node hears of a foreign process before anything else about it.
 //! - **F-2** A node that knows one of our processes hears of its end.
+//! - **F-3** A node introduces its own processes alone, and tells of their ends alone: one of a node that
+//!   is no member would be in our books for ever.
 
 use oxiray_ids::{JobId, ProcessId};
 use oxiray_wire::cluster::{Introduce, between_nodes};
@@ -115,7 +117,7 @@ impl Node {
             process.farewell = Some(Farewell {
                 reason: died.reason.clone(),
                 intended: died.intended,
-                out_of_memory: died.out_of_memory,
+                memory: died.memory(),
             });
             self.on_ended(id, &died.reason, died.last_lines, now, out);
         }

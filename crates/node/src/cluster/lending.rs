@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use oxiray_ids::{Origin, StoreKey};
 use oxiray_store::Refusal;
 use oxiray_wire::cluster::{Keys, Pull, PullAnswer, PullDone, between_nodes};
-use oxiray_wire::control::Refused;
+use oxiray_wire::control::{Lacking, Refused};
 
 use super::tell;
 use crate::event::Outbox;
 use crate::node::Node;
-use crate::storage::keeper;
+use crate::storage::{keeper, refused};
 
 /// Nodes that read an object here at the same time.
 const READERS_AT_ONCE: usize = 2;
@@ -69,7 +69,7 @@ impl Node {
         };
         let Some(key) = key else {
             let text = "it is not at this node any more".to_owned();
-            return refuse(reader, Refused { text, ..Refused::default() }, out);
+            return refuse(reader, Refused::new(Lacking::Object, text), out);
         };
         self.serve_reader(key, reader, now, out);
     }
@@ -116,12 +116,8 @@ impl Node {
         };
         let here = member.infos.contains_key(&reader.node);
         let held = answer.and_then(|()| match here {
-            true => self.keeper.hold(key).ok_or_else(|| Refusal {
-                text: "it was freed, or the process that owned it died".to_owned(),
-                store_full: false,
-                out_of_disk: false,
-            }),
-            false => Err(Refusal { text: String::new(), store_full: false, out_of_disk: false }),
+            true => self.keeper.hold(key).ok_or_else(Refusal::freed),
+            false => Err(Refusal::lost("")),
         });
         match held {
             Ok(extent) => {
@@ -138,10 +134,9 @@ impl Node {
                 };
                 tell(reader.node, between_nodes::Body::PullAnswer(answer), out);
             }
-            Err(Refusal { text, store_full, out_of_disk }) => {
+            Err(why) => {
                 if here {
-                    let why = Refused { text, store_full, out_of_disk, node_left: false };
-                    refuse(reader, why, out);
+                    refuse(reader, refused(why), out);
                 }
                 self.next_reader(key, now, out);
             }
@@ -242,7 +237,7 @@ impl Node {
             }
             for reader in lent.waiting {
                 let text = "it was freed".to_owned();
-                refuse(reader, Refused { text, ..Refused::default() }, out);
+                refuse(reader, Refused::new(Lacking::Object, text), out);
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use oxiray_ids::{NodeId, ProcessId};
+use oxiray_ids::{GroupId, NodeId, ProcessId};
 use oxiray_scheduler::NodeNumber;
-use oxiray_wire::cluster::{ActorNews, Load, NodeInfo, OfProcess, between_nodes, to_control};
-use oxiray_wire::control::{ActorPhase, NodeLost, from_node};
+use oxiray_wire::cluster::{Load, NodeInfo, OfProcess, between_nodes, to_control};
+use oxiray_wire::control::{NodeLost, from_node, to_node};
 
 use super::Member;
 use crate::actors::Stage;
@@ -17,10 +17,10 @@ use crate::process::Farewell;
 const MOST_LEFT: usize = 100;
 
 impl Member {
-    fn add(&mut self, info: NodeInfo) {
+    pub(super) fn add(&mut self, info: NodeInfo) {
         self.left.retain(|left| left.number != info.number);
         let labels: BTreeMap<String, String> = info.labels.clone().into_iter().collect();
-        if let Some(id) = NodeId::from_slice(&info.id) {
+        if let Some(id) = NodeId::from_slice(&info.id).filter(|_| !info.is_draining()) {
             let number = NodeNumber(info.number);
             self.view.join(number, id, &info.total, labels);
             if !info.available.is_empty() {
@@ -54,6 +54,9 @@ impl Node {
             return;
         }
         match body {
+            // Of others it cannot know (F-3).
+            Body::Introduce(about) if ProcessId(about.process).node() != node => {}
+            Body::Ended(died) if ProcessId(died.process).node() != node => {}
             Body::Introduce(about) => self.admit_foreign(&about),
             Body::OfProcess(said) => self.on_routed(said, now, out),
             Body::ForProcess(said) => {
@@ -70,6 +73,13 @@ impl Node {
             Body::PullDone(done) => self.on_pull_done(node, done, now, out),
             Body::Freed(keys) => self.on_copies_freed(keys, now, out),
             Body::Holds(keys) => self.on_holds(node, &keys, out),
+            Body::Adopt(wanted) => self.on_adopt(node, wanted, now, out),
+            Body::Adopted(answer) => self.on_adopted(node, answer),
+            Body::BundleRoom(group) => {
+                if let Some(group) = GroupId::from_slice(&group) {
+                    self.note_full(group, node, false);
+                }
+            }
             // The shell passes frames on by itself.
             Body::Passed(_) => {}
         }
@@ -87,24 +97,35 @@ impl Node {
         }
     }
 
-    pub(crate) fn on_loads(&mut self, loads: Vec<Load>) {
+    pub(crate) fn on_loads(&mut self, loads: Vec<Load>, out: &mut impl Outbox) {
         let (number, member) = (self.number, &mut self.member);
+        let mut suspects = Vec::new();
         for load in loads.into_iter().filter(|load| load.node != number) {
             if let Some(info) = member.infos.get_mut(&load.node) {
-                member.unreachable.remove(&load.node);
                 member.view.report(
                     NodeNumber(load.node),
                     &load.available,
                     u32::try_from(load.waiting).unwrap_or(u32::MAX),
                 );
+                match load.suspect {
+                    true => {
+                        suspects.push(load.node);
+                        member.suspects.insert(load.node);
+                    }
+                    false => _ = member.suspects.remove(&load.node),
+                }
                 info.available = load.available;
                 info.waiting = load.waiting;
                 info.store_used = load.store_used;
                 info.waiting_for = load.waiting_for;
                 info.has_worked = load.has_worked;
+                member.mind(load.node);
             }
         }
         member.view_changes += 1;
+        for node in suspects {
+            self.call_back_from(node, out);
+        }
     }
 
     /// A node is gone, and with it its processes, its objects, and what it was asked for.
@@ -123,7 +144,7 @@ impl Node {
     }
 
     /// Everything that was between this node and another is over.
-    fn forget_node(&mut self, node: u32, reason: &str, now: u64, out: &mut impl Outbox) {
+    pub(super) fn forget_node(&mut self, node: u32, reason: &str, now: u64, out: &mut impl Outbox) {
         let left_ms = self.wall_ms(now).max(1);
         let member = &mut self.member;
         let Some(info) = member.infos.remove(&node) else {
@@ -135,13 +156,14 @@ impl Node {
         }
         member.view.leave(NodeNumber(node));
         member.unreachable.remove(&node);
+        member.suspects.remove(&node);
         member.view_changes += 1;
         let all = ProcessId::new(node, 0)..=ProcessId::new(node, u32::MAX);
         let theirs: Vec<ProcessId> = self.processes.range(all).map(|(id, _)| *id).collect();
         for id in theirs {
             if let Some(process) = self.processes.get_mut(&id) {
                 let reason = format!("its node left the cluster: {reason}");
-                process.farewell = Some(Farewell { reason, intended: false, out_of_memory: false });
+                process.farewell = Some(Farewell::of(reason));
             }
             self.on_ended(id, "its node left the cluster", Vec::new(), now, out);
         }
@@ -149,6 +171,8 @@ impl Node {
             process.known_at.remove(&node);
         }
         self.forget_placed_at(node);
+        self.forget_full(node);
+        self.forget_offers_to(node);
         self.end_lending_to(node, now, out);
         self.on_source_lost(node, now, out);
         let lost = NodeLost { node, reason: reason.to_owned() };
@@ -158,25 +182,6 @@ impl Node {
             }
         }
         self.watch_again(Some(node), out);
-    }
-
-    /// The connection with a member broke. It is asked for nothing before something
-    /// is heard of it: if it died, the control service will say so in its own time.
-    pub(crate) fn on_peer_lost(
-        &mut self,
-        node: u32,
-        reason: &str,
-        now: u64,
-        out: &mut impl Outbox,
-    ) {
-        let Some(info) = self.node_info(node).filter(|_| node != self.number) else {
-            return;
-        };
-        self.forget_node(node, &format!("the connection with it broke: {reason}"), now, out);
-        let member = &mut self.member;
-        member.add(info);
-        member.view.report(NodeNumber(node), &[], 0);
-        member.unreachable.insert(node);
     }
 
     /// What this node has free and what waits here, for the others.
@@ -194,6 +199,7 @@ impl Node {
             store_used: self.keeper.usage().used,
             waiting_for: self.waiting(),
             has_worked: self.has_worked,
+            suspect: false,
         }
     }
 
@@ -228,14 +234,14 @@ impl Node {
             self.tell_control_of(process, body, out);
         }
         self.watch_again(None, out);
+        self.say_groups_again(out);
         self.ask_kv_again(out);
+        self.return_again(None);
         let alive = self.actors.iter().filter_map(|(id, actor)| {
             let Stage::Alive(worker) = actor.stage else {
                 return None;
             };
-            let (actor, restarts, pid) = (id.0.to_vec(), actor.restarts, actor.pid);
-            let (phase, process) = (ActorPhase::Alive as i32, worker.0);
-            Some(ActorNews { actor, phase, restarts, process, pid, ..ActorNews::default() })
+            Some(actor.alive_news(*id, worker))
         });
         let dead = self.deaths.iter().map(|(id, death)| death.news(*id));
         for news in alive.chain(dead).collect::<Vec<_>>() {
@@ -247,12 +253,15 @@ impl Node {
     pub(crate) fn tell_control_of(
         &mut self,
         process: ProcessId,
-        body: oxiray_wire::control::to_node::Body,
+        body: to_node::Body,
         out: &mut impl Outbox,
     ) {
-        let about = Some(self.about(process));
-        let message = Some(body.into());
-        let said = OfProcess { process: process.0, message, about, ..OfProcess::default() };
+        let said = self.of_process(process, body);
         self.tell_control(to_control::Body::OfProcess(said), out);
+    }
+
+    pub(super) fn of_process(&self, process: ProcessId, body: to_node::Body) -> OfProcess {
+        let about = Some(self.about(process));
+        OfProcess { process: process.0, message: Some(body.into()), about, ..OfProcess::default() }
     }
 }

@@ -2,9 +2,9 @@
 //! actor is, and places those that are new.
 
 use oxiray_ids::{ActorId, ProcessId};
-use oxiray_wire::cluster::{ActorNews, OfProcess, between_nodes, to_control};
+use oxiray_wire::cluster::{ActorNews, NodeInfo, OfProcess, between_nodes, to_control};
 use oxiray_wire::control::to_node::Body;
-use oxiray_wire::control::{Actor, ActorPhase, ActorState, Query, Topic, from_node};
+use oxiray_wire::control::{Actor, ActorPhase, ActorState, CreateActor, Query, Topic, from_node};
 
 use super::tell;
 use crate::demand::LeaseId;
@@ -23,12 +23,34 @@ fn is_for_control(body: &Body) -> bool {
             | Body::FindActor(_)
             | Body::ListActors(_)
             | Body::ReleaseName(_)
+            | Body::CreateGroup(_)
+            | Body::WatchGroup(_)
+            | Body::RemoveGroup(_)
+            | Body::FindGroups(_)
     ) || matches!(body, Body::Query(query) if is_of_cluster(query))
+}
+
+/// What actor is to be made, if one is.
+fn created(body: &Body) -> Option<&CreateActor> {
+    match body {
+        Body::CreateActor(create) => Some(create),
+        _ => None,
+    }
+}
+
+/// The number of a question that is asked again when its answer may be lost.
+fn request_of(body: &Body) -> Option<u64> {
+    match body {
+        Body::NameActor(asked) | Body::FindActor(asked) => Some(asked.request),
+        Body::ListActors(asked) => Some(asked.request),
+        Body::FindGroups(asked) => Some(asked.request),
+        _ => None,
+    }
 }
 
 /// Whether a question is about the cluster as a whole, rather than one of its nodes.
 fn is_of_cluster(query: &Query) -> bool {
-    matches!(query.topic(), Topic::Nodes | Topic::Jobs | Topic::Actors)
+    matches!(query.topic(), Topic::Nodes | Topic::Jobs | Topic::Actors | Topic::Groups)
 }
 
 impl Node {
@@ -46,6 +68,16 @@ impl Node {
         }
         if matches!(body, Body::Query(_)) {
             self.tell_load_now(now, out);
+        }
+        match &body {
+            // Answered from what is known here, once that is.
+            Body::WatchGroup(group) => {
+                self.on_watch_group(from, group, out);
+                return None;
+            }
+            Body::CreateGroup(create) => self.on_create_group(from, create, &body),
+            Body::RemoveGroup(group) => self.on_remove_group(from, group, &body),
+            _ => {}
         }
         let member = &mut self.member;
         let process = self.processes.get_mut(&from).expect("a message has a sender");
@@ -66,15 +98,16 @@ impl Node {
                     member.killing.insert(id, (from, body.clone()));
                 }
             }
-            Body::NameActor(asked) | Body::FindActor(asked) => {
-                member.asked.insert((from, asked.request), body.clone());
+            _ => {
+                if let Some(request) = request_of(&body) {
+                    member.asked.insert((from, request), body.clone());
+                }
             }
-            Body::ListActors(asked) => {
-                member.asked.insert((from, asked.request), body.clone());
-            }
-            _ => {}
         }
-        self.tell_control_of(from, body, out);
+        // A question that waits is asked with all others when it is there again, and so not kept twice (U-3).
+        if request_of(&body).is_none() || self.is_control_there() {
+            self.tell_control_of(from, body, out);
+        }
         None
     }
 
@@ -104,16 +137,19 @@ impl Node {
         if let Body::KillActor(actor) = &body {
             return self.on_kill_actor(actor, out);
         }
-        if let (true, Body::CreateActor(create)) = (said.gone, &body) {
+        // The control service may not have heard yet that the creator is gone.
+        let is_gone = |create: &CreateActor| said.gone || (create.kept && !self.may_live(from));
+        if let Some(create) = created(&body).filter(|create| is_gone(create)) {
             let about = said.about.unwrap_or_default();
             let job = self.learn_job(&about);
-            return self.on_create_actor(from, create.clone(), said.restarts, job, out);
+            let life = (said.stay, said.restarts);
+            return self.on_create_actor(from, create.clone(), life, job, out);
         }
         if self.is_elsewhere(from) {
             if !self.get_to_know(from, out) {
                 return;
             }
-            if let Some(about) = &said.about {
+            if let Some(about) = said.about.as_ref().filter(|about| about.process == said.process) {
                 self.admit_foreign(about);
             }
         }
@@ -122,11 +158,20 @@ impl Node {
         }
         match body {
             Body::CreateActor(create) => {
+                self.tell_load_again();
                 let job = self.processes[&from].job;
-                self.on_create_actor(from, create, said.restarts, job, out);
+                self.on_create_actor(from, create, (said.stay, said.restarts), job, out);
             }
             Body::WatchActor(actor) => self.on_watch_actor(from, &actor.actor, out),
             body => self.on_own_message(from, body, now, out),
+        }
+    }
+
+    /// Whether a process is here, or of a node that would say if it is gone.
+    fn may_live(&self, id: ProcessId) -> bool {
+        match self.is_elsewhere(id) {
+            true => self.member.infos.contains_key(&id.node()),
+            false => self.processes.contains_key(&id),
         }
     }
 
@@ -142,6 +187,11 @@ impl Node {
         if self.is_elsewhere(to) || !self.processes.contains_key(&to) {
             return;
         }
+        if let from_node::Body::ActorState(state) = &mut body
+            && !self.on_actor_news(node, to, state, out)
+        {
+            return;
+        }
         match &mut body {
             from_node::Body::Granted(granted) => {
                 let worker = ProcessId(granted.worker);
@@ -151,12 +201,12 @@ impl Node {
                 self.on_granted_elsewhere(node, to, granted.shape_key, LeaseId(granted.lease));
                 self.ensure_channel(to, worker, out);
             }
-            from_node::Body::ActorState(state) if !self.on_actor_news(node, to, state, out) => {
-                return;
-            }
+            // There will be none of those that were asked for, there or elsewhere.
+            from_node::Body::Unschedulable(failed) => self.abandon(to, failed.shape_key, out),
             from_node::Body::Listing(listing) => self.say_why_they_wait(&mut listing.actors),
             from_node::Body::NamedActor(found) => self.forget_question(to, found.request),
             from_node::Body::ActorNames(names) => self.forget_question(to, names.request),
+            from_node::Body::Groups(found) => self.forget_question(to, found.request),
             from_node::Body::ProcessDied(died) => {
                 return self.on_foreign_ended(died.clone(), now, out);
             }
@@ -181,12 +231,17 @@ impl Node {
         &mut self,
         node: u32,
         to: ProcessId,
-        state: &ActorState,
+        state: &mut ActorState,
         out: &mut impl Outbox,
     ) -> bool {
         let Some(id) = ActorId::from_slice(&state.actor) else {
             return false;
         };
+        // Its word is the last one, though it may have missed how often the actor was started again.
+        if node == 0 && state.phase() == ActorPhase::Dead {
+            let watched = self.processes.get(&to).and_then(|process| process.watched.get(&id));
+            state.restarts = state.restarts.max(watched.map_or(0, |watched| watched.restarts));
+        }
         if !self.note_heard(to, id, node, state) {
             return false;
         }
@@ -212,34 +267,46 @@ impl Node {
         let Some(process) = self.processes.get_mut(&to) else {
             return false;
         };
+        let known = process.watched.get(&id).map_or(0, |watched| watched.incarnation());
+        let is_old = match state.phase() {
+            ActorPhase::Restarting => state.incarnation() <= known,
+            _ => state.incarnation() < known,
+        };
+        if is_old {
+            return false;
+        }
         if state.phase() == ActorPhase::Dead {
             process.watched.remove(&id);
             return true;
         }
-        let watched = process.watched.entry(id).or_default();
-        if state.phase() == ActorPhase::Restarting && state.restarts <= watched.restarts {
-            return false;
-        }
-        let restarts = watched.restarts.max(state.restarts);
         // What the control service says is said before the actor has a node.
-        *watched = Watched { node, restarts };
+        let worker = (state.phase() == ActorPhase::Alive).then_some(ProcessId(state.process));
+        let watched = Watched { node, stay: state.stay, restarts: state.restarts, worker };
+        process.watched.insert(id, watched);
         true
     }
 
     /// Asks again for news of actors that were at `node`, or of all.
     pub(crate) fn watch_again(&mut self, node: Option<u32>, out: &mut impl Outbox) {
         let mut again = Vec::new();
+        let infos = &self.member.infos;
+        let drains = |node: u32| infos.get(&node).is_some_and(NodeInfo::is_draining);
         for (&id, process) in &self.processes {
-            // One that was not answered yet may have been passed on to that node.
+            // One that was not answered yet may have been passed on to that node; and so may one
+            // that was at a node which drains.
             let lost = |watched: &Watched| {
-                node.is_none_or(|node| watched.node == node || watched.node == 0)
+                let may_have_gone = watched.node == 0 || drains(watched.node);
+                node.is_none_or(|node| watched.node == node || may_have_gone)
             };
             let actors = process.watched.iter();
-            again.extend(actors.filter(|(_, w)| lost(w)).map(|(actor, _)| (id, *actor)));
+            again.extend(actors.filter(|(_, w)| lost(w)).map(|(actor, w)| (id, *actor, *w)));
         }
-        for (process, actor) in again {
-            let watch = Actor { actor: actor.0.to_vec(), ..Actor::default() };
-            self.tell_control_of(process, Body::WatchActor(watch), out);
+        for (process, actor, Watched { stay, restarts, .. }) in again {
+            let actor = Actor { actor: actor.0.to_vec(), ..Actor::default() };
+            let watch = self.of_process(process, Body::WatchActor(actor));
+            // What its node may have told its watchers alone (C-11).
+            let watch = OfProcess { stay, restarts, ..watch };
+            self.tell_control(to_control::Body::OfProcess(watch), out);
         }
     }
 

@@ -6,11 +6,13 @@ use oxiray_control::{Alone, Now};
 use oxiray_ids::{JobId, ProcessId, StoreKey};
 use oxiray_store::{Extent, TABLE_BYTES, Table};
 use oxiray_sys::memory::memory_file;
-use oxiray_wire::cluster::{BetweenNodes, Join, NodeInfo, Tokens, to_control};
+use oxiray_wire::cluster::{
+    BetweenNodes, Join, KEPT_ACTORS, Kv, KvVerb, NodeInfo, Tokens, to_control,
+};
 use oxiray_wire::control::from_node::Body;
 use oxiray_wire::control::{
     Actor, ActorCreated, ActorState, Amount, CreateActor, JobConfig, NamedActor, ProcessDied,
-    ProcessKind, ReadFile, SetDemand, Shape, UNIT, to_node,
+    ProcessKind, ReadFile, SetDemand, Shape, StartAnswer, UNIT, to_node,
 };
 
 use crate::event::{AdmitError, Endpoint, Event, Outbox, Setup, Transfer};
@@ -47,6 +49,10 @@ pub(super) struct Bed {
     control: Alone,
     pub(super) now: u64,
     pub(super) starting: usize,
+    /// Workers to come that are not plain, by their environments.
+    pub(super) starting_elsewise: Vec<u32>,
+    pub(super) templates: Vec<u32>,
+    pub(super) ended_templates: Vec<u32>,
     pub(super) killed: Vec<ProcessId>,
     pub(super) channels: Vec<(u64, u64)>,
     pub(super) shut_down: Option<bool>,
@@ -58,7 +64,9 @@ pub(super) struct Bed {
 struct Asked {
     sent: Vec<(ProcessId, Body)>,
     channels: Vec<[Endpoint; 2]>,
-    starts: usize,
+    starts: Vec<u32>,
+    templates: Vec<u32>,
+    ended_templates: Vec<u32>,
     killed: Vec<ProcessId>,
     spilling: Vec<StoreKey>,
     shut_down: Option<bool>,
@@ -73,8 +81,14 @@ impl Outbox for Asked {
         assert_ne!(ends[0].process, ends[1].process);
         self.channels.push(ends);
     }
-    fn start_worker(&mut self) {
-        self.starts += 1;
+    fn start_worker(&mut self, environment: u32) {
+        self.starts.push(environment);
+    }
+    fn make_template(&mut self, environment: u32, _text: &str) {
+        self.templates.push(environment);
+    }
+    fn end_template(&mut self, environment: u32) {
+        self.ended_templates.push(environment);
     }
     fn kill(&mut self, process: ProcessId) {
         self.killed.push(process);
@@ -103,6 +117,12 @@ impl Outbox for Asked {
     fn change_tokens(&mut self, _tokens: Tokens) {
         unreachable!("there is no secret");
     }
+    fn leave(&mut self, why: String) {
+        unreachable!("nobody drains this node: {why}");
+    }
+    fn rejoin(&mut self, why: String) {
+        unreachable!("it is the only member: {why}");
+    }
     fn exclude(&mut self, why: String) {
         unreachable!("it is the only member: {why}");
     }
@@ -122,6 +142,10 @@ impl Outbox for Asked {
     fn shut_down(&mut self, asked: bool) {
         self.shut_down = Some(asked);
     }
+}
+
+fn named(number: u8) -> Actor {
+    Actor { actor: vec![number; 16], no_restart: true, ..Actor::default() }
 }
 
 impl Bed {
@@ -145,10 +169,12 @@ impl Bed {
             prestart_workers: prestart,
             max_starting: 4,
             max_processes: 32,
+            limited_by: String::new(),
             clock_began_ns: 0,
             job: Some(JobId([1; 4])),
             member: info.clone(),
             alone: true,
+            asked_at: 0,
         };
         let control = Alone::new([1; 16], NodeInfo { number: 0, ..info }, Now::default());
         let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
@@ -158,6 +184,9 @@ impl Bed {
             control,
             now: SECOND,
             starting: 0,
+            starting_elsewise: Vec::new(),
+            templates: Vec::new(),
+            ended_templates: Vec::new(),
             killed: Vec::new(),
             channels: Vec::new(),
             shut_down: None,
@@ -178,7 +207,7 @@ impl Bed {
 
     /// Lets a process register.
     pub(super) fn admit(&mut self, kind: ProcessKind) -> Result<ProcessId, AdmitError> {
-        let admitted = self.node.admit(kind, 1000, JobConfig::default());
+        let admitted = self.node.admit(kind, 1000, JobConfig::default(), 0);
         admitted.map(|admitted| admitted.process)
     }
 
@@ -205,7 +234,11 @@ impl Bed {
         self.node.validate();
         asked.to_control.into_iter().for_each(|body| self.control.say(body));
         self.sent.extend(asked.sent);
-        self.starting += asked.starts;
+        let plain = asked.starts.iter().filter(|environment| **environment == 0).count();
+        self.starting += plain;
+        self.starting_elsewise.extend(asked.starts.into_iter().filter(|number| *number != 0));
+        self.templates.extend(asked.templates);
+        self.ended_templates.extend(asked.ended_templates);
         self.killed.extend(asked.killed);
         let number = |end: Endpoint| u64::from(end.process.number());
         let pair = |[a, b]: [Endpoint; 2]| (number(a), number(b));
@@ -229,13 +262,23 @@ impl Bed {
         Some(worker)
     }
 
+    /// The next worker that is not plain is there.
+    pub(super) fn other_worker_arrives(&mut self) -> Option<ProcessId> {
+        let environment = self.starting_elsewise.pop()?;
+        let admitted =
+            self.node.admit(ProcessKind::Worker, 1000, JobConfig::default(), environment);
+        let worker = admitted.unwrap().process;
+        self.event(Event::Ready(worker));
+        Some(worker)
+    }
+
     pub(super) fn workers_arrive(&mut self) {
         while self.worker_arrives().is_some() {}
     }
 
     pub(super) fn starts_fail(&mut self) {
         for _ in 0..std::mem::take(&mut self.starting) {
-            self.event(Event::StartFailed { reason: "no reason".into() });
+            self.event(Event::StartFailed { environment: 0, reason: "no reason".into() });
         }
     }
 
@@ -268,6 +311,12 @@ impl Bed {
         max_restarts: i64,
         detached: bool,
     ) {
+        if detached {
+            let (verb, namespace) = (KvVerb::Put as i32, KEPT_ACTORS.to_owned());
+            let (key, value) = (vec![number; 16], Some(b"class and arguments".to_vec()));
+            let put = Kv { verb, namespace, key, value, wide: true, ..Kv::default() };
+            self.say(from, to_node::Body::Kv(put));
+        }
         self.say(
             from,
             to_node::Body::CreateActor(CreateActor {
@@ -277,20 +326,17 @@ impl Bed {
                 held: Some(held),
                 max_restarts,
                 detached,
+                kept: detached,
             }),
         );
     }
 
-    fn named(number: u8) -> Actor {
-        Actor { actor: vec![number; 16], no_restart: true, ..Actor::default() }
-    }
-
     pub(super) fn kill_actor(&mut self, from: ProcessId, number: u8) {
-        self.say(from, to_node::Body::KillActor(Self::named(number)));
+        self.say(from, to_node::Body::KillActor(named(number)));
     }
 
     pub(super) fn watch(&mut self, from: ProcessId, number: u8) {
-        self.say(from, to_node::Body::WatchActor(Self::named(number)));
+        self.say(from, to_node::Body::WatchActor(named(number)));
     }
 
     pub(super) fn find_actor_worker(&self, number: u8) -> Option<ProcessId> {
@@ -303,6 +349,12 @@ impl Bed {
 
     pub(super) fn say_created(&mut self, number: u8) {
         self.say_failed(number, b"");
+    }
+
+    /// A worker that was asked to be an actor answers.
+    pub(super) fn answer_start(&mut self, worker: ProcessId, number: u8, declined: bool) {
+        let answer = StartAnswer { actor: vec![number; 16], declined };
+        self.say(worker, to_node::Body::StartAnswer(answer));
     }
 
     pub(super) fn say_failed(&mut self, number: u8, error: &[u8]) {

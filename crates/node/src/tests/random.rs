@@ -22,6 +22,7 @@ enum Step {
     Connect { from: u64, to: u64 },
     Create { from: u64, actor: u8, shape: usize, held: usize },
     Created { actor: u8, error: bool },
+    Answer { from: u64, actor: u8, declined: bool },
     Watch { from: u64, actor: u8 },
     Kill { from: u64, actor: u8 },
     Exiting { from: u64 },
@@ -51,6 +52,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (from(), actor(), pick(), pick())
             .prop_map(|(from, actor, shape, held)| Step::Create { from, actor, shape, held }),
         4 => (actor(), any::<bool>()).prop_map(|(actor, error)| Step::Created { actor, error }),
+        3 => (from(), actor(), any::<bool>())
+            .prop_map(|(from, actor, declined)| Step::Answer { from, actor, declined }),
         2 => (from(), actor()).prop_map(|(from, actor)| Step::Watch { from, actor }),
         2 => (from(), actor()).prop_map(|(from, actor)| Step::Kill { from, actor }),
         1 => from().prop_map(|from| Step::Exiting { from }),
@@ -101,6 +104,11 @@ fn take(bed: &mut Bed, step: Step) {
                 bed.say_failed(actor, if error { b"bad" } else { b"" });
             }
         }
+        Step::Answer { from, actor, declined } => {
+            // Of who was asked, or of anybody.
+            let worker = bed.find_actor_worker(actor).filter(|_| from % 3 != 0);
+            bed.answer_start(worker.unwrap_or(local(from)), actor, declined);
+        }
         Step::Watch { from, actor } => bed.watch(local(from), actor),
         Step::Kill { from, actor } => bed.kill_actor(local(from), actor),
         Step::Exiting { from } => {
@@ -109,7 +117,8 @@ fn take(bed: &mut Bed, step: Step) {
         Step::End { process } => bed.end(local(process), "exit code 1"),
         Step::OutOfMemory { process } => {
             let reason = "too large".into();
-            bed.event(Event::OutOfMemory { process: local(process), reason });
+            let over_limit = process % 3 == 0;
+            bed.event(Event::OutOfMemory { process: local(process), reason, over_limit });
         }
         Step::Observe { from } => {
             if bed.node.processes.len() < 12 {

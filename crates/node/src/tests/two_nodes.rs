@@ -1,13 +1,23 @@
 //! Nodes of one cluster, joined by queues: what one says the other hears when a
 //! test lets it. There is no control service; tests say what it would.
 //!
+//! - `apart`: members that do not reach each other
+//! - `draining`: actors that wait at a node that is to leave
+//! - `in_groups`: demands within placement groups
+//! - `fencing`: a lease that ends, and actors that end with it
 //! - `leases`: demands that go elsewhere, and what becomes of them
 //! - `objects`: copies and lending
+//! - `stays`: what is heard of an actor that goes from node to node
 //! - `uplink`: the control service, away and there again
 
+mod apart;
+mod draining;
+mod fencing;
+mod in_groups;
 mod leases;
 mod objects;
 mod questions;
+mod stays;
 mod uplink;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -42,6 +52,7 @@ struct Asked {
     sent: Vec<(ProcessId, Body)>,
     peers: Vec<(u32, between_nodes::Body)>,
     starting: usize,
+    templates: Vec<u32>,
     killed: Vec<ProcessId>,
     transfers: Vec<Transfer>,
     files: Vec<(ProcessId, ReadFile)>,
@@ -49,6 +60,7 @@ struct Asked {
     to_control: Vec<to_control::Body>,
     dialled: Vec<Join>,
     excluded: Option<String>,
+    rejoins: Option<String>,
 }
 
 impl Outbox for Asked {
@@ -58,9 +70,13 @@ impl Outbox for Asked {
     fn open_channel(&mut self, ends: [Endpoint; 2]) {
         assert_ne!(ends[0].process, ends[1].process);
     }
-    fn start_worker(&mut self) {
+    fn start_worker(&mut self, _environment: u32) {
         self.starting += 1;
     }
+    fn make_template(&mut self, environment: u32, _text: &str) {
+        self.templates.push(environment);
+    }
+    fn end_template(&mut self, _environment: u32) {}
     fn kill(&mut self, process: ProcessId) {
         self.killed.push(process);
     }
@@ -80,6 +96,12 @@ impl Outbox for Asked {
     fn add_node(&mut self, _info: &NodeInfo) {}
     fn remove_node(&mut self, _number: u32) {}
     fn change_tokens(&mut self, _tokens: Tokens) {}
+    fn leave(&mut self, why: String) {
+        unreachable!("nobody drains this node: {why}");
+    }
+    fn rejoin(&mut self, why: String) {
+        self.rejoins = Some(why);
+    }
     fn exclude(&mut self, why: String) {
         self.excluded = Some(why);
     }
@@ -158,10 +180,12 @@ impl Nodes {
                 prestart_workers: 0,
                 max_starting: 4,
                 max_processes: 32,
+                limited_by: String::new(),
                 clock_began_ns: 0,
                 job: None,
                 member: info(number, count),
                 alone: false,
+                asked_at: 0,
             };
             let table = memory_file("table", TABLE_BYTES).and_then(Table::map).expect("memory");
             let node = Node::new(setup, table.clone());
@@ -178,7 +202,7 @@ impl Nodes {
 
     fn admit(&mut self, node: u32, kind: ProcessKind) -> ProcessId {
         let part = self.parts.get_mut(&node).expect("is there");
-        let admitted = part.node.admit(kind, 1000, JobConfig::default()).expect("has room");
+        let admitted = part.node.admit(kind, 1000, JobConfig::default(), 0).expect("has room");
         self.event(node, Event::Ready(admitted.process));
         admitted.process
     }

@@ -3,41 +3,79 @@
 use oxiray_ids::{ActorId, ProcessId};
 use oxiray_wire::cluster::ActorInfo;
 use oxiray_wire::control::ActorPhase;
-use serde_json::{Value, json};
 
-use super::{Nodes, amounts, hex, optional_text};
+use super::{Nodes, amounts, hex, if_said};
+use crate::row::{Amounts, row, words};
 
-pub(crate) fn row(actor: &ActorInfo, nodes: &Nodes, detail: bool) -> Value {
-    let state = match actor.phase() {
-        ActorPhase::Pending if actor.expected => "DEPENDENCIES_UNREADY",
-        ActorPhase::Pending => "PENDING_CREATION",
-        ActorPhase::Alive => "ALIVE",
-        ActorPhase::Restarting => "RESTARTING",
-        ActorPhase::Dead => "DEAD",
-    };
-    let dead = actor.phase() == ActorPhase::Dead;
-    // Its name alone says nothing: names are apart in each namespace.
-    let named = !actor.name.is_empty();
-    let runs = actor.process != 0;
-    // When the node leaves, the actor is on none any more; where its process was is known.
-    let process = ProcessId(actor.process);
-    let mut row = json!({
-        "actor_id": hex(&actor.actor),
-        "class_name": actor.class_name,
-        "state": state,
-        "job_id": ActorId::from_slice(&actor.actor).map(|id| id.job().to_string()),
-        "name": optional_text(&actor.name),
-        "node_id": if runs { nodes.id(process.node()) } else { Value::Null },
-        "pid": if actor.pid == 0 { Value::Null } else { actor.pid.into() },
-        "ray_namespace": if named { actor.namespace.as_str().into() } else { Value::Null },
-        "is_detached": actor.detached,
-        "num_restarts": actor.restarts,
-        "required_resources": amounts(&actor.resources),
-        "death_cause": if dead { optional_text(&actor.reason) } else { Value::Null },
-        "worker_id": if runs { nodes.worker_id(process) } else { Value::Null },
-    });
-    if detail {
-        row["why"] = if dead { Value::Null } else { optional_text(&actor.reason) };
+words! {
+    /// Where an actor is in its life.
+    ActorState {
+        /// Its constructor waits for arguments.
+        DependenciesUnready = "DEPENDENCIES_UNREADY",
+        /// It waits for a node, or its constructor runs.
+        Pending = "PENDING_CREATION",
+        /// It takes calls.
+        Alive = "ALIVE",
+        /// Its process died, and it is started again.
+        Restarting = "RESTARTING",
+        /// For good.
+        Dead = "DEAD",
     }
-    row
+}
+
+row! {
+    /// An actor, alive or dead.
+    ActorRow of actor: &ActorInfo, nodes: &Nodes;
+    /// The actor.
+    actor_id: String [Id, Searched, Table] = hex(&actor.actor);
+    /// Its class.
+    class_name: String [Searched, Table] = actor.class_name.clone();
+    /// Where it is in its life.
+    state: ActorState [Table, State] = state(actor);
+    /// The program that made it.
+    job_id: Option<String> = ActorId::from_slice(&actor.actor).map(|id| id.job().to_string());
+    /// Its name, if it was given one.
+    name: Option<String> [Searched, Table] = if_said(&actor.name);
+    /// Its node. When that leaves the actor is on none any more; where its process was is known.
+    node_id: Option<String> [Table] = process(actor).and_then(|process| nodes.id(process.node()));
+    /// Its process.
+    pid: Option<u32> [Table] = Some(actor.pid).filter(|pid| *pid != 0);
+    /// In which its name is: names are apart in each.
+    ray_namespace: Option<String> =
+        Some(actor.namespace.clone()).filter(|_| !actor.name.is_empty());
+    /// It lives until it is killed.
+    is_detached: bool = actor.detached;
+    /// How often it was started again.
+    num_restarts: u64 = actor.restarts;
+    /// What it holds while it lives.
+    required_resources: Amounts = amounts(&actor.resources);
+    /// Why it died.
+    death_cause: Option<String> [Table] = if_said(&actor.reason).filter(|_| is_dead(actor));
+    /// The worker that it is in.
+    worker_id: Option<String> = process(actor).and_then(|process| nodes.worker_id(process));
+}
+
+row! {
+    /// What else is known of an actor.
+    ActorDetail of actor: &ActorInfo;
+    /// Why it is not alive yet.
+    why: Option<String> = if_said(&actor.reason).filter(|_| !is_dead(actor));
+}
+
+fn state(actor: &ActorInfo) -> ActorState {
+    match actor.phase() {
+        ActorPhase::Pending if actor.expected => ActorState::DependenciesUnready,
+        ActorPhase::Pending => ActorState::Pending,
+        ActorPhase::Alive => ActorState::Alive,
+        ActorPhase::Restarting => ActorState::Restarting,
+        ActorPhase::Dead => ActorState::Dead,
+    }
+}
+
+fn is_dead(actor: &ActorInfo) -> bool {
+    actor.phase() == ActorPhase::Dead
+}
+
+fn process(actor: &ActorInfo) -> Option<ProcessId> {
+    Some(ProcessId(actor.process)).filter(|process| process.0 != 0)
 }

@@ -1,52 +1,164 @@
 //! Tasks. There may be a million: a row is made only of those that are shown.
 
 use oxiray_events::{Attempt, State, Task, TaskKind};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::{Nodes, hex};
-use crate::resource::Resource;
+use crate::row::{Cell, Kind, row, words};
 
-fn ms(ns: Option<u64>) -> Value {
-    // To the microsecond: more is noise, and makes rows long.
-    ns.map_or(Value::Null, |ns| ((ns / 1000) as f64 / 1000.0).into())
+/// To the microsecond: more is noise, and makes rows long.
+fn ms(ns: Option<u64>) -> Option<f64> {
+    ns.map(|ns| (ns / 1000) as f64 / 1000.0)
 }
 
-/// Ray's word for what a task is.
-pub(crate) fn kind(kind: TaskKind) -> &'static str {
-    match kind {
-        TaskKind::Function => "NORMAL_TASK",
-        TaskKind::Method => "ACTOR_TASK",
-        TaskKind::Constructor => "ACTOR_CREATION_TASK",
+words! {
+    /// What a task is, by Ray's words.
+    TaskType {
+        /// A call of a remote function.
+        Function = "NORMAL_TASK",
+        /// An actor's constructor.
+        Constructor = "ACTOR_CREATION_TASK",
+        /// A call of an actor's method.
+        Method = "ACTOR_TASK",
     }
 }
 
-/// What is in a column.
-pub(crate) fn value(task: &Task<'_>, column: &str, nodes: &Nodes) -> Value {
-    let newest = task.newest();
-    let worker = newest.worker();
-    match column {
-        "task_id" => hex(&task.id().0).into(),
-        "attempt_number" => newest.number().into(),
-        "name" => task.name().into(),
-        "func_or_class_name" => task.function().into(),
-        "state" => newest.state().as_str().into(),
-        "job_id" => hex(&task.id().actor().job().0).into(),
-        "actor_id" => task.actor().map_or(Value::Null, |actor| hex(&actor.0).into()),
-        "type" => kind(task.kind()).into(),
-        "parent_task_id" => task.parent().map_or(Value::Null, |parent| hex(&parent.0).into()),
-        "node_id" => worker.map_or(Value::Null, |worker| nodes.id(worker.node)),
-        "worker_id" => worker.map_or(Value::Null, |worker| nodes.worker_id(worker.id)),
-        "worker_pid" => pid(&newest).into(),
-        "error_type" => failed(&newest).map(|failure| failure.error_type()).into(),
-        "creation_time_ms" => ms(task.submitted_ns()),
-        "start_time_ms" => ms(newest.start_ns()),
-        "end_time_ms" => ms(newest.end_ns()),
-        "duration_ms" => {
-            let ends = newest.start_ns().zip(newest.end_ns());
-            ms(ends.map(|(start, end)| end.saturating_sub(start)))
+impl From<TaskKind> for TaskType {
+    fn from(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::Function => Self::Function,
+            TaskKind::Method => Self::Method,
+            TaskKind::Constructor => Self::Constructor,
         }
-        _ => Value::Null,
     }
+}
+
+impl Cell for State {
+    const KIND: Kind = {
+        const WORDS: [&str; State::ALL.len()] = {
+            let (mut words, mut at) = ([""; State::ALL.len()], 0);
+            while at < words.len() {
+                words[at] = State::ALL[at].as_str();
+                at += 1;
+            }
+            words
+        };
+        Kind::OneOf("TaskState", &WORDS)
+    };
+    fn json(&self) -> Value {
+        self.as_str().into()
+    }
+}
+
+row! {
+    /// A task, as far as it is: its newest attempt.
+    TaskRow of task: &Task<'_>, nodes: &Nodes;
+    /// The task.
+    task_id: String [Id, Searched, Table] = hex(&task.id().0);
+    /// Which attempt this is.
+    attempt_number: u16 = task.newest().number();
+    /// What it is called.
+    name: String [Searched, Table] = task.name().to_owned();
+    /// How far it is.
+    state: State [Table, State] = task.newest().state();
+    /// The program that it is of.
+    job_id: String = hex(&task.id().actor().job().0);
+    /// The actor that it is a call of.
+    actor_id: Option<String> [Searched] = task.actor().map(|actor| hex(&actor.0));
+    /// What it is.
+    task_type as "type": TaskType [Table] = task.kind().into();
+    /// The function that it calls, with its class.
+    func_or_class_name: String = task.function().to_owned();
+    /// The task that submitted it.
+    parent_task_id: Option<String> = task.parent().map(|parent| hex(&parent.0));
+    /// Where it runs, or ran.
+    node_id: Option<String> = task.newest().worker().and_then(|worker| nodes.id(worker.node));
+    /// The worker that it was sent to.
+    worker_id: Option<String> =
+        task.newest().worker().and_then(|worker| nodes.worker_id(worker.id));
+    /// The process that it runs in, or ran in.
+    worker_pid: Option<u32> [Table] = pid(&task.newest());
+    /// Ray's word for why it failed.
+    error_type: Option<&'static str> [Searched, Table] =
+        failed(&task.newest()).map(|failure| failure.error_type());
+    /// When it was submitted.
+    creation_time_ms: Option<f64> = ms(task.submitted_ns());
+    /// When it began.
+    start_time_ms: Option<f64> [Table] = ms(task.newest().start_ns());
+    /// When it ended.
+    end_time_ms: Option<f64> = ms(task.newest().end_ns());
+    /// How long it took.
+    duration_ms: Option<f64> [Table] = {
+        let newest = task.newest();
+        let ends = newest.start_ns().zip(newest.end_ns());
+        ms(ends.map(|(start, end)| end.saturating_sub(start)))
+    };
+}
+
+row! {
+    /// What else is known of a task.
+    TaskDetail of task: &Task<'_>;
+    /// The traceback, or why it failed in words: read by who asks.
+    error_message: Option<String> = None;
+    /// How long it took to have its arguments,
+    fetch_ms: Option<f64> = part(task, 0);
+    /// to run,
+    execute_ms: Option<f64> = part(task, 1);
+    /// and to store what it returned.
+    store_ms: Option<f64> = part(task, 2);
+    /// Tasks whose results it needs.
+    needs: Vec<String> = ids(task.needs());
+    /// Tasks that need its results.
+    feeds: Vec<String> = ids(task.feeds());
+    /// When it came into which state.
+    events: Vec<TaskEvent> = events(task);
+    /// All attempts, in the order of their numbers.
+    attempts: Vec<AttemptRow> = attempts(task).iter().map(AttemptRow::of).collect();
+    /// Where its worker prints to; its own lines of that are found by `Session::task_output`.
+    task_log_info: Option<LogFiles> = pid(&task.newest()).map(LogFiles::of);
+    /// Why it is not done: found out by who asks.
+    why: Option<String> = None;
+}
+
+row! {
+    /// One try of a task.
+    AttemptRow of attempt: &Attempt<'_>;
+    /// Which it is, from 0.
+    attempt_number: u16 = attempt.number();
+    /// How far it came.
+    state: State = attempt.state();
+    /// The process that it ran in.
+    worker_pid: Option<u32> = pid(attempt);
+    /// When it began.
+    start_time_ms: Option<f64> = ms(attempt.start_ns());
+    /// When it ended.
+    end_time_ms: Option<f64> = ms(attempt.end_ns());
+    /// Ray's word for why it failed.
+    error_type: Option<&'static str> = failed(attempt).map(|failure| failure.error_type());
+    /// The traceback, or why it failed in words: read by who asks.
+    error_message: Option<String> = None;
+}
+
+row! {
+    /// A moment in a task's life.
+    TaskEvent of state: State, time_ns: u64;
+    /// Into which state it came.
+    state: State = state;
+    /// When.
+    created_ms: Option<f64> = ms(Some(time_ns));
+}
+
+row! {
+    /// The files that a worker prints to.
+    LogFiles of pid: u32;
+    /// Its standard output.
+    stdout_file: String = format!("worker-{pid}.out");
+    /// Its standard error.
+    stderr_file: String = format!("worker-{pid}.err");
+}
+
+fn part(task: &Task<'_>, at: usize) -> Option<f64> {
+    ms(task.newest().parts_ns().map(|parts| parts[at]))
 }
 
 /// The process that an attempt runs in, or ran in; until it begins, that is not known.
@@ -56,41 +168,15 @@ fn pid(attempt: &Attempt<'_>) -> Option<u32> {
 
 /// Why an attempt failed: one that is tried again has not.
 pub(crate) fn failed<'a>(attempt: &Attempt<'a>) -> Option<oxiray_events::Failure<'a>> {
-    attempt.failure().filter(|_| attempt.state() == State::Failed)
+    attempt.failure().filter(|_| attempt.state().has_failed())
 }
 
-/// The columns that every row has.
-pub(crate) fn row(task: &Task<'_>, nodes: &Nodes) -> Value {
-    let columns = Resource::Tasks.columns().all.iter();
-    let fields = columns.map(|column| ((*column).to_owned(), value(task, column, nodes)));
-    Value::Object(fields.collect::<Map<_, _>>())
-}
-
-/// Adds what is known of a task beyond that, but for its error's words and why it waits.
-pub(crate) fn add_detail(row: &mut Value, task: &Task<'_>) {
-    let newest = task.newest();
-    let parts = newest.parts_ns();
-    let part = |at: usize| ms(parts.map(|parts| parts[at]));
-    row["fetch_ms"] = part(0);
-    row["execute_ms"] = part(1);
-    row["store_ms"] = part(2);
-    row["needs"] = ids(task.needs());
-    row["feeds"] = ids(task.feeds());
-    row["events"] = events(task, &newest);
-    row["attempts"] = attempts(task).iter().map(tried).collect();
-    // Its own lines of them are found by `Session::task_output`.
-    row["task_log_info"] = pid(&newest).map_or(Value::Null, |pid| {
-        json!({ "stdout_file": format!("worker-{pid}.out"), "stderr_file": format!("worker-{pid}.err") })
-    });
-    row["error_message"] = Value::Null;
-    row["why"] = Value::Null;
-}
-
-fn ids(tasks: Vec<oxiray_ids::TaskId>) -> Value {
+fn ids(tasks: Vec<oxiray_ids::TaskId>) -> Vec<String> {
     tasks.into_iter().map(|task| hex(&task.0)).collect()
 }
 
-fn events(task: &Task<'_>, attempt: &Attempt<'_>) -> Value {
+fn events(task: &Task<'_>) -> Vec<TaskEvent> {
+    let attempt = task.newest();
     // When one that is tried again began to wait for its arguments is not known.
     let submitted = task.submitted_ns().filter(|_| attempt.number() == 0);
     let times = [
@@ -100,8 +186,7 @@ fn events(task: &Task<'_>, attempt: &Attempt<'_>) -> Value {
         (State::Running, attempt.start_ns()),
         (attempt.state(), attempt.end_ns().filter(|_| attempt.state().is_end())),
     ];
-    let known = times.into_iter().filter(|(_, time)| time.is_some());
-    known.map(|(state, time)| json!({ "state": state.as_str(), "created_ms": ms(time) })).collect()
+    times.into_iter().filter_map(|(state, time)| Some(TaskEvent::of(state, time?))).collect()
 }
 
 /// All attempts, in the order of their numbers.
@@ -109,18 +194,6 @@ pub(crate) fn attempts<'a>(task: &Task<'a>) -> Vec<Attempt<'a>> {
     let mut attempts: Vec<_> = task.attempts().collect();
     attempts.reverse();
     attempts
-}
-
-fn tried(attempt: &Attempt<'_>) -> Value {
-    json!({
-        "attempt_number": attempt.number(),
-        "state": attempt.state().as_str(),
-        "worker_pid": pid(attempt),
-        "start_time_ms": ms(attempt.start_ns()),
-        "end_time_ms": ms(attempt.end_ns()),
-        "error_type": failed(attempt).map(|failure| failure.error_type()),
-        "error_message": null,
-    })
 }
 
 #[cfg(test)]
@@ -146,11 +219,15 @@ mod tests {
         std::fs::remove_dir_all(&dir).expect("it is ours");
         read.expect("it can be read");
         let task = history.get(id).expect("it is known");
-        let mut row = row(&task, &Nodes::new(Vec::new()));
-        add_detail(&mut row, &task);
-        assert_eq!(row["state"], "SUBMITTED_TO_WORKER");
-        assert_eq!(row["worker_pid"], Value::Null);
-        assert_eq!(row["attempts"][0]["worker_pid"], Value::Null);
-        assert_eq!(row["task_log_info"], Value::Null);
+        let nodes = Nodes::new(Vec::new());
+        let (row, detail) = (TaskRow::of(&task, &nodes), TaskDetail::of(&task));
+        assert_eq!((row.state, row.worker_pid), (State::Submitted, None));
+        assert_eq!((detail.attempts[0].worker_pid, &detail.task_log_info), (None, &None));
+        // A column alone is what it is in the row.
+        let whole = row.json();
+        for column in TaskRow::COLUMNS {
+            assert_eq!(TaskRow::cell(&task, &nodes, column.name), whole[column.name]);
+        }
+        assert_eq!(whole["type"], "NORMAL_TASK");
     }
 }

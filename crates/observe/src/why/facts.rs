@@ -29,6 +29,8 @@ pub(crate) struct Sleep {
 pub(crate) struct Seen {
     pub(crate) running: Vec<TaskId>,
     pub(crate) sleeps: Vec<Sleep>,
+    /// Its event loop begins nothing; why, in words.
+    pub(crate) blocked: String,
 }
 
 /// See the module documentation.
@@ -48,7 +50,7 @@ impl Facts {
             any: awaited.any,
         });
         let running = report.running.iter().filter_map(|id| TaskId::from_slice(id)).collect();
-        let seen = Seen { running, sleeps: sleeps.collect() };
+        let seen = Seen { running, sleeps: sleeps.collect(), blocked: report.blocked };
         self.processes.insert(ProcessId(report.process), seen);
     }
 

@@ -44,7 +44,7 @@ impl Facts {
                 let tasks: Option<Vec<TaskId>> = running.map(|task| task.copied()).collect();
                 Needs { tasks: tasks.unwrap_or_default(), any: true }
             }
-            WaitKind::Nothing | WaitKind::News => Needs::default(),
+            WaitKind::Nothing | WaitKind::News | WaitKind::Memory => Needs::default(),
         }
     }
 

@@ -15,9 +15,9 @@ use crate::rows::{Nodes, hex};
 pub(super) struct Teller<'a> {
     history: &'a History,
     nodes: &'a Nodes,
-    facts: &'a Facts,
-    actors: &'a [ActorInfo],
-    stuck: BTreeSet<TaskId>,
+    pub(super) facts: &'a Facts,
+    pub(super) actors: &'a [ActorInfo],
+    pub(super) stuck: BTreeSet<TaskId>,
 }
 
 impl<'a> Teller<'a> {
@@ -81,7 +81,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Reads on after the name of a task: what it waits for, and what that does, to the end.
-    fn chain(&self, id: TaskId) -> String {
+    pub(super) fn chain(&self, id: TaskId) -> String {
         let path = self.facts.path(id, &self.stuck);
         let (last, whole) = (path[path.len() - 1], path.len());
         let returns = path[..whole - 1].contains(&last);
@@ -96,6 +96,7 @@ impl<'a> Teller<'a> {
             }
         }
         text.push('.');
+        text.push_str(&self.blocked(&path));
         if returns && self.stuck.contains(&last) {
             let circle = path.iter().position(|one| *one == last).unwrap_or(0);
             let names: Vec<String> = path[circle..].iter().map(|one| self.name(*one)).collect();
@@ -106,6 +107,15 @@ impl<'a> Teller<'a> {
             ));
         }
         text
+    }
+
+    /// What is known of event loops that hold these up.
+    fn blocked(&self, path: &[TaskId]) -> String {
+        let tasks = path.iter().filter_map(|id| self.facts.tasks.get(id));
+        let processes: BTreeSet<u64> = tasks.filter_map(|task| task.process).collect();
+        let seen = processes.iter().filter_map(|id| self.facts.processes.get(&ProcessId(*id)));
+        let blocked = seen.map(|seen| seen.blocked.as_str()).filter(|text| !text.is_empty());
+        blocked.map(|text| format!(" The process is blocked: {text}")).collect()
     }
 
     /// What one task waits for; `next` is the task that this is about, if it is one.
@@ -126,6 +136,9 @@ impl<'a> Teller<'a> {
             (WaitKind::Nothing, _) => "is about to go on".into(),
             (WaitKind::News, _) => {
                 "waits for news of an argument whose node could not be reached".into()
+            }
+            (WaitKind::Memory, _) => {
+                "was ended because memory ran out, and is tried again after a pause".into()
             }
             (WaitKind::Running | WaitKind::Turn | WaitKind::AtActor, Some(next)) if runs => {
                 format!("runs in {place} and waits there for {next}")
@@ -186,7 +199,7 @@ impl<'a> Teller<'a> {
     }
 
     /// A task with its id.
-    fn full(&self, id: TaskId) -> String {
+    pub(super) fn full(&self, id: TaskId) -> String {
         format!("{} ({id})", self.name(id))
     }
 
@@ -207,7 +220,7 @@ impl<'a> Teller<'a> {
 /// A process as `oxiray list workers` has it.
 pub(super) fn process_called(process: ProcessId, pid: u32, nodes: &Nodes) -> String {
     let node = nodes.called(process.node());
-    match (pid, nodes.worker_id(process).as_str()) {
+    match (pid, nodes.worker_id(process).as_deref()) {
         (0, Some(id)) => format!("worker {id} of {node}"),
         (0, None) => format!("a process of {node}"),
         (pid, _) => format!("process {pid} of {node}"),

@@ -59,6 +59,7 @@ impl World {
                 if self.processes.contains_key(&process) {
                     self.begin_next(process);
                 }
+                self.read_all(process);
             }
             self.tick(30_000_000);
             if self.is_at_rest() {
@@ -78,6 +79,7 @@ impl World {
                     && process.queue.is_empty()
                     && process.owner.counts().1 == process.owner.kept_constructors()
                     && !process.owner.has_leases()
+                    && process.readers.is_empty()
                     && !process.unreferenced
             })
     }
@@ -88,6 +90,7 @@ impl World {
         self.run_all();
         for (number, process) in &self.processes {
             assert!(process.watched.is_empty(), "O-1: {number} waits for ever");
+            assert!(process.readers.is_empty(), "Y-4: {number} reads for ever");
             assert!(process.entrusting.is_empty(), "{number} waits for an owner for ever");
         }
         for process in self.processes.keys().copied().collect::<Vec<_>>() {
@@ -102,6 +105,7 @@ impl World {
             assert_eq!(owner.counts(), (0, 0), "O-3: left in process {number}: {left:?}");
             assert!(owner.by_id.is_empty());
             assert_eq!(owner.recipes(), 0, "L-1");
+            assert!(owner.streams.is_empty(), "Y-3");
             assert!(owner.held_for_args.is_empty() && owner.handed_over.is_empty(), "O-3");
             assert!(owner.settling_args.is_empty() && owner.settling_returns.is_empty(), "O-3");
             assert!(owner.actors.is_empty(), "actors that nobody refers to are forgotten");

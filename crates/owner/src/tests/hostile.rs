@@ -4,13 +4,16 @@
 use oxiray_ids::{
     ActorId, FunctionId, JobId, ObjectId, Origin, PUT_INDEX, ProcessId, StoreKey, TaskId,
 };
-use oxiray_wire::frame::{self, Answer, Body, FailureCode, Frame, Outcome, RefName, Value};
+use oxiray_wire::control::MemoryEnd;
+use oxiray_wire::frame::{
+    self, Answer, Body, FailureCode, Frame, Outcome, RefName, Returns, Value, Yield,
+};
 use proptest::prelude::*;
 
 use crate::object::{Content, Failure, ObjectKey};
 use crate::owner::{Outbox, Owner};
 use crate::task::{CallOrder, Target, TaskSpec};
-use crate::{ActorEnd, Attempt, Change};
+use crate::{ActorEnd, Attempt, Change, Next};
 
 const HERE: ProcessId = ProcessId(0);
 const JOB: JobId = JobId([1; 4]);
@@ -18,8 +21,8 @@ const SHAPES: u32 = 2;
 
 /// Remembers what a worker must know to answer.
 #[derive(Default)]
-struct Ears {
-    tokens: Vec<u64>,
+pub(super) struct Ears {
+    pub(super) tokens: Vec<u64>,
     numbers: u64,
     takes_back: bool,
 }
@@ -58,6 +61,8 @@ enum Said {
     Free(usize),
     Want(usize),
     Answer { peer: u64, token: usize, values: usize, kind: u32 },
+    Yield { peer: u64, token: usize, item: u32, kind: u32 },
+    Read { at: usize, what: u32 },
     Object { id: u32, kind: u32 },
     Entrusted { peer: u64, id: u32, kind: u32 },
     About { peer: u64, id: u32, what: u32 },
@@ -80,6 +85,9 @@ fn said() -> impl Strategy<Value = Said> {
         2 => at().prop_map(Said::Want),
         6 => (peer(), at(), 0..3usize, what())
             .prop_map(|(peer, token, values, kind)| Said::Answer { peer, token, values, kind }),
+        6 => (peer(), at(), prop_oneof![0..4u32, Just(u32::MAX)], what())
+            .prop_map(|(peer, token, item, kind)| Said::Yield { peer, token, item, kind }),
+        4 => (at(), what()).prop_map(|(at, what)| Said::Read { at, what }),
         2 => (id(), what()).prop_map(|(id, kind)| Said::Object { id, kind }),
         2 => (peer(), id(), what()).prop_map(|(peer, id, kind)| Said::Entrusted { peer, id, kind }),
         6 => (peer(), id(), what()).prop_map(|(peer, id, what)| Said::About { peer, id, what }),
@@ -105,6 +113,7 @@ struct Victim {
     refs: Vec<ObjectKey>,
     /// Of our own tasks and values, and of others'.
     ids: Vec<ObjectId>,
+    streams: Vec<TaskId>,
     counter: u64,
 }
 
@@ -115,7 +124,14 @@ impl Victim {
         owner.function();
         let foreign = (1..4).map(|n| TaskId::new(ActorId::home(JOB, process(n)), process(n), 1));
         let ids = foreign.map(|task| task.object(1)).collect();
-        Self { owner, ears: Ears::default(), refs: Vec::new(), ids, counter: 0 }
+        Self {
+            owner,
+            ears: Ears::default(),
+            refs: Vec::new(),
+            ids,
+            streams: Vec::new(),
+            counter: 0,
+        }
     }
 
     fn id(&self, at: u32) -> ObjectId {
@@ -187,6 +203,11 @@ impl Victim {
                 };
                 self.owner.on_answer(process(peer), answer, &mut self.ears);
             }
+            Said::Yield { peer, token, item, kind } => {
+                let given = Yield { token: self.token(token), item, value: value(kind) };
+                self.owner.on_yield(process(peer), given, &mut self.ears);
+            }
+            Said::Read { at, what } => self.reads(at, what),
             Said::Object { id, kind } => {
                 self.owner.on_object(self.id(id), value(kind), &mut self.ears);
             }
@@ -198,11 +219,12 @@ impl Victim {
             Said::Token { peer, token, what } => {
                 let (peer, token) = (process(peer), self.token(token));
                 let Self { owner, ears, .. } = self;
-                match what % 5 {
+                match what % 6 {
                     0 => owner.on_settled_args(peer, token, ears),
-                    1 => owner.on_settled_returns(peer, token, ears),
+                    1 => owner.on_settled_returns(peer, token, what / 4, ears),
                     2 => owner.on_taken_back(peer, token % 8, ears),
                     3 => owner.on_blocked(peer, ears),
+                    4 => owner.on_channel(peer),
                     _ => owner.on_unblocked(peer, ears),
                 }
             }
@@ -214,10 +236,11 @@ impl Victim {
                     ..ActorEnd::default()
                 };
                 let Self { owner, ears, .. } = self;
+                let incarnation = u64::from(what / 3 % 4);
                 match what % 3 {
-                    0 => owner.on_actor_alive(actor(number), process(peer), ears),
-                    1 => owner.on_actor_restarting(actor(number), "so", ears),
-                    _ => owner.on_actor_dead(actor(number), end(), ears),
+                    0 => owner.on_actor_alive(actor(number), process(peer), incarnation, ears),
+                    1 => owner.on_actor_restarting(actor(number), incarnation, "so", ears),
+                    _ => owner.on_actor_dead(actor(number), incarnation, end(), ears),
                 }
             }
             Said::Tick(ns) => {
@@ -244,7 +267,12 @@ impl Victim {
             }
             _ => (
                 actor(number),
-                Target::Method { actor: actor(number), lane: 0, order: orders[kind as usize % 3] },
+                Target::Method {
+                    actor: actor(number),
+                    lane: 0,
+                    order: orders[kind as usize % 3],
+                    variant: FunctionId::NIL,
+                },
             ),
         };
         let mut handle = None;
@@ -267,7 +295,12 @@ impl Victim {
             id,
             target,
             name: "".into(),
-            num_returns: if is_constructor { 0 } else { returns },
+            returns: match (is_constructor, argument) {
+                (true, _) => Returns::Fixed(0),
+                (false, 0) => Returns::Stream { ahead: returns },
+                (false, 1) => Returns::Gathered,
+                (false, _) => Returns::Fixed(returns),
+            },
             args: Default::default(),
             refs: refs.into(),
             nested: Default::default(),
@@ -277,11 +310,31 @@ impl Victim {
             recorded: true,
             parent: TaskId::NIL,
         };
+        if let Returns::Stream { .. } = spec.returns {
+            self.streams.push(id);
+        }
         let keys = self.owner.submit(spec, &mut self.ears);
         for key in keys {
             self.owner.name(key);
             self.ids.push(self.owner.id_of(key));
             self.refs.push(key);
+        }
+    }
+
+    /// What a reader of our own does with the streams that there were.
+    fn reads(&mut self, at: usize, what: u32) {
+        let Some(task) = at.checked_rem(self.streams.len()).map(|at| self.streams[at]) else {
+            return;
+        };
+        let Self { owner, ears, refs, .. } = self;
+        match what % 4 {
+            0 => owner.drop_reader(task, ears),
+            1 => refs.extend(owner.peek(task, at, ears)),
+            _ => {
+                if let Next::Item(key) = owner.next_item(task, ears) {
+                    refs.push(key);
+                }
+            }
         }
     }
 
@@ -312,11 +365,14 @@ impl Victim {
                 owner.on_granted(shape, number, process(number), vec![7], ears);
             }
             4 => owner.on_reclaim(ears),
-            5 => owner.on_unschedulable(number as u32, "no", ears),
+            5 => owner.on_unschedulable(number as u32, FailureCode::Environment, "no", ears),
             6 => owner.on_node_lost(number as u32 % 2, "gone", ears),
             // That we have died ourselves nobody can say.
             _ if number == 0 => {}
-            _ => owner.on_process_died(process(number), number == 2, "gone", ears),
+            _ => {
+                let memory = MemoryEnd::try_from(number as i32 % 4).expect("one of four");
+                owner.on_process_died(process(number), memory, "gone", ears);
+            }
         }
     }
 }

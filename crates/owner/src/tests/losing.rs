@@ -1,13 +1,16 @@
 //! Histories with a node that is lost in the middle. What must hold is checked at every step and
 //! by `World::end`.
 
-use oxiray_ids::ProcessId;
-use oxiray_wire::frame::FailureCode;
+use oxiray_ids::{ActorId, JobId, ProcessId, TaskId};
+use oxiray_wire::control::MemoryEnd;
+use oxiray_wire::frame::{FailureCode, RefName, Returns};
 
+use super::hostile::Ears;
 use super::user::Order;
 use super::work::Ending;
 use super::world::{DRIVER, World};
 use crate::object::Content;
+use crate::owner::Owner;
 
 const ELSEWHERE: u32 = 1;
 
@@ -193,4 +196,56 @@ fn what_cannot_be_made_again_is_said_to_be_lost() {
     let Some(Content::Failed(failure)) = world.last() else { panic!("it is lost") };
     assert_eq!(failure.code, FailureCode::Unrecoverable);
     world.end();
+}
+
+/// The connection of two nodes broke and came back: what the other's processes owned was dead for
+/// ever, and tasks that were pushed to them waited for ever.
+#[test]
+fn a_process_that_can_be_reached_again_is_not_dead() {
+    let (mut owner, mut ears) = (Owner::new(ProcessId(0)), Ears::default());
+    let peer = ProcessId::new(1, 7);
+    let name = |counter| {
+        let task = TaskId::new(ActorId::home(JobId([1; 4]), peer), peer, counter);
+        RefName { id: task.object(1), owner: peer }
+    };
+    owner.on_process_died(peer, MemoryEnd::Not, "its node left", &mut ears);
+    let lost = owner.read_ref(name(1), &mut ears);
+    assert!(matches!(owner.content(lost), Some(Content::Failed(_))));
+    owner.on_channel(peer);
+    let there = owner.read_ref(name(2), &mut ears);
+    assert_eq!(owner.content(there), None);
+    owner.validate();
+}
+
+/// An item that an actor had yielded was said to be lost for good, when the actor went with it: as
+/// if it lived and had passed it. If the call is made again, so is the item; else it fails by what
+/// the call fails by.
+#[test]
+fn an_item_that_is_lost_with_its_actor_fares_as_the_call() {
+    for retries in [3, 0] {
+        let mut world = World::on_nodes(2, 4);
+        world.net.node.idle.retain(|worker| node_of(*worker) == ELSEWHERE);
+        world.create_actor(DRIVER, &Order { retries: 3, ..Order::default() });
+        let actor = *world.processes.iter().find(|(_, p)| p.actor.is_some()).expect("it").0;
+        assert_eq!(node_of(actor), ELSEWHERE);
+        world.answer(actor, &Ending::done());
+        world.deliver_all();
+        let stream = Some(Returns::Stream { ahead: 1 });
+        world.call(DRIVER, 0, &Order { retries, stream, ..Order::default() });
+        world.deliver_all();
+        world.begin_next(actor);
+        assert!(world.yield_item(actor, &[], true));
+        world.deliver_all();
+        assert!(world.take_item(DRIVER, 0));
+        let item = *world.processes[&DRIVER].refs.last().expect("the item");
+        world.lose_node(ELSEWHERE);
+        world.run_all();
+        let code = match world.processes[&DRIVER].owner.content(item).expect("it has ended") {
+            Content::Failed(failure) => Some(failure.code),
+            _ => None,
+        };
+        let expected = (retries == 0).then_some(FailureCode::ActorUnavailable);
+        assert_eq!(code, expected);
+        world.end();
+    }
 }

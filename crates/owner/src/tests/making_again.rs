@@ -2,6 +2,7 @@
 //! at every step and by `World::end`.
 
 use oxiray_ids::{Origin, ProcessId, StoreKey};
+use oxiray_wire::control::MemoryEnd;
 use oxiray_wire::frame::{Answer, Body, FailureCode, Outcome, Value};
 
 use super::net::Side;
@@ -96,6 +97,26 @@ fn a_chain_is_made_again_from_where_its_values_end() {
     world.end();
 }
 
+/// It was let go, and then could not be made again.
+#[test]
+fn what_was_made_before_anything_could_be_lost_stays_for_what_takes_it() {
+    let mut world = World::on_nodes(2, 0);
+    world.stores = true;
+    world.spawn_worker(0);
+    world.step(3);
+    world.net.node.idle.clear();
+    world.spawn_worker(ELSEWHERE);
+    world.step(3);
+    assert_eq!((world.values(), world.recipes()), (2, 1), "L-3");
+    world.spawn_worker(0);
+    world.lose_node(ELSEWHERE);
+    world.run_all();
+    assert!(matches!(world.only(), Some(Content::Stored { .. })), "{:?}", world.only());
+    world.drop_ref(DRIVER, 0);
+    assert_eq!(world.recipes(), 0);
+    world.end();
+}
+
 #[test]
 fn a_step_is_made_again_as_often_as_its_retries_allow() {
     let mut world = World::elsewhere();
@@ -154,7 +175,8 @@ impl Process {
             let key = StoreKey(out.net.extents.len() as u64);
             out.net.extents.insert(key.0, false);
             let origin = Origin { node: ELSEWHERE, key };
-            let values = vec![Value { body: Body::Stored { origin, len: 1 }, contained: vec![] }];
+            let body = Body::Stored { origin, len: 1 };
+            let values = [Value { body, contained: vec![] }].into();
             let outcome = Outcome::Done;
             let answer = Answer { token, outcome, ran_ns: 1_000, values, retained: vec![] };
             self.owner.on_answer(ProcessId(worker), answer, out);
@@ -181,7 +203,7 @@ fn a_long_chain_is_made_again_and_goes() {
         assert_eq!(driver.owner.counts().1, LENGTH + 1);
         // The first of them has begun, and is lost for good: so are all.
         out.net.claims.clear();
-        driver.owner.on_process_died(ProcessId(worker), false, "died", out);
+        driver.owner.on_process_died(ProcessId(worker), MemoryEnd::Not, "died", out);
     });
     assert!(matches!(world.only(), Some(Content::Failed(_))));
     assert_eq!(world.processes[&DRIVER].owner.counts(), (1, 0));

@@ -7,9 +7,10 @@ use oxiray_ids::{ActorId, ObjectId, Origin, ProcessId, TaskId};
 use oxiray_wire::frame::{self, Frame};
 
 use super::node::Node;
+use super::user::call_order;
 use crate::object::{Failure, ObjectKey};
 use crate::owner::Outbox;
-use crate::{Attempt, Change};
+use crate::{Attempt, CallOrder, Change};
 
 /// Everything between processes.
 #[derive(Default)]
@@ -35,8 +36,10 @@ pub(super) struct Net {
     pub(super) unhandled: Vec<Arc<Failure>>,
     /// What was said of tasks for the record.
     pub(super) recorded: BTreeMap<TaskId, Recorded>,
-    /// The last call that a caller pushed to an actor.
-    pub(super) pushed: BTreeMap<(u64, ActorId), u64>,
+    /// Calls that a process was sent, unless it said that they may go again.
+    sent_to: BTreeSet<(TaskId, u64)>,
+    /// The last call that a caller pushed to a lane of an actor.
+    pub(super) pushed: BTreeMap<(u64, ActorId, u16), u64>,
 }
 
 /// The newest attempt of a task, for who looks at the record.
@@ -56,13 +59,19 @@ pub(super) struct Side<'a> {
 }
 
 impl Net {
-    /// A worker says that it could not begin: it has put that on record, and the call may be
-    /// pushed again, behind others.
-    pub(super) fn not_begun(&mut self, caller: u64, token: u64) {
-        if let Some(task) = self.tasks.get(&(caller, token)) {
-            self.recorded.entry(*task).or_default().has_failed = true;
-            self.pushed.remove(&(caller, task.actor()));
+    /// A worker says that it could not begin, or that it raised: it has put that on record, and
+    /// the call may be pushed again, behind others.
+    pub(super) fn may_go_again(&mut self, caller: u64, token: u64) {
+        if let Some(task) = self.tasks.get(&(caller, token)).copied() {
+            self.recorded.entry(task).or_default().has_failed = true;
+            self.sent_to.retain(|(sent, _)| *sent != task);
+            self.forget_order(caller, task.actor());
         }
+    }
+
+    /// What a caller pushes to an actor next may come in any order.
+    pub(super) fn forget_order(&mut self, caller: u64, actor: ActorId) {
+        self.pushed.retain(|(from, of, _), _| (*from, *of) != (caller, actor));
     }
 }
 
@@ -74,8 +83,15 @@ impl Outbox for Side<'_> {
             self.net.claims.insert(task.number);
         } else {
             let serial = u64::from_le_bytes(task.args.try_into().expect("a serial"));
-            let last = self.net.pushed.insert((self.from, task.id.actor()), serial);
+            let (actor, lane) = (task.id.actor(), task.lane);
+            let last = match call_order(actor) {
+                CallOrder::All => self.net.pushed.insert((self.from, actor, 0), serial),
+                CallOrder::Lane => self.net.pushed.insert((self.from, actor, lane), serial),
+                CallOrder::Free => None,
+            };
             assert!(last < Some(serial), "O-6: call {serial} pushed after {last:?}");
+            assert!(self.net.sent_to.insert((task.id, peer.0)), "O-9: {} goes twice", task.id);
+            assert_eq!(task.incarnation, self.net.node.incarnation_at(actor, peer.0), "O-9");
         }
         let recorded = self.net.recorded.entry(task.id).or_default();
         assert!(!recorded.is_sent, "sent, and not back when it is sent again: {recorded:?}");
@@ -136,10 +152,6 @@ impl Outbox for Side<'_> {
             }
             Change::Retried { .. } => {
                 assert!(recorded.attempt < attempt.number, "{} after {recorded:?}", attempt.number);
-                // How a function ended its worker says; an actor's call is only made again if
-                // its worker is gone.
-                let is_call = !attempt.task.actor().is_home();
-                assert!(!is_call || recorded.has_failed, "made again: {recorded:?}");
                 *recorded = Recorded { attempt: attempt.number, ..Recorded::default() };
             }
         }

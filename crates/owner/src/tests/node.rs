@@ -14,11 +14,12 @@ pub(super) enum Mail {
     Reclaim,
     Died(u64),
     NodeLost(u32),
-    Alive(ActorId, u64),
-    /// With the process it was at.
-    Restarting(ActorId, u64),
-    /// With the process it was at.
-    Dead(ActorId, Option<u64>),
+    /// With its process, and which incarnation that is.
+    Alive(ActorId, u64, u64),
+    /// With the process it was at, and the incarnation that is to come.
+    Restarting(ActorId, u64, u64),
+    /// With the process it was at, and the last incarnation.
+    Dead(ActorId, Option<u64>, u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,9 @@ enum Phase {
 
 struct Actor {
     phase: Phase,
+    /// Where it was and is, one after the other: their places are the incarnations.
+    lives: Vec<u64>,
+    incarnation: u64,
     process: Option<u64>,
     watchers: BTreeSet<u64>,
 }
@@ -104,6 +108,8 @@ impl Node {
     fn actor(&mut self, id: ActorId) -> &mut Actor {
         self.actors.entry(id).or_insert_with(|| Actor {
             phase: Phase::Unknown,
+            lives: Vec::new(),
+            incarnation: 0,
             process: None,
             watchers: BTreeSet::new(),
         })
@@ -127,8 +133,11 @@ impl Node {
         self.restarts.insert(id, left - 1);
         let actor = self.actor(id);
         (actor.phase, actor.process) = (Phase::Pending, None);
-        for watcher in actor.watchers.clone() {
-            self.post(watcher, Mail::Restarting(id, dead));
+        actor.incarnation += 1;
+        let incarnation = actor.incarnation;
+        // Some hear of it late, when the next one lives: see `constructed`.
+        for watcher in actor.watchers.clone().into_iter().filter(|who| !is_late(*who, dead)) {
+            self.post(watcher, Mail::Restarting(id, dead, incarnation));
         }
         let constructor = self.constructors[&id].clone();
         self.to_start.push((id, creator, constructor));
@@ -136,7 +145,16 @@ impl Node {
     }
 
     pub(super) fn placed(&mut self, id: ActorId, process: u64) {
-        self.actor(id).process = Some(process);
+        let actor = self.actor(id);
+        actor.process = Some(process);
+        actor.lives.resize(actor.incarnation as usize, u64::MAX);
+        actor.lives.push(process);
+    }
+
+    /// Which incarnation of an actor a process is.
+    pub(super) fn incarnation_at(&self, id: ActorId, process: u64) -> u64 {
+        let lives = &self.actors[&id].lives;
+        lives.iter().position(|at| *at == process).expect("was placed there") as u64
     }
 
     pub(super) fn watch(&mut self, id: ActorId, watcher: u64) {
@@ -146,10 +164,12 @@ impl Node {
         if never && actor.phase == Phase::Unknown {
             return self.end(id);
         }
-        let (phase, process) = (actor.phase, actor.process);
+        let (phase, process, incarnation) = (actor.phase, actor.process, actor.incarnation);
         match phase {
-            Phase::Alive => self.post(watcher, Mail::Alive(id, process.expect("alive"))),
-            Phase::Dead => self.post(watcher, Mail::Dead(id, process)),
+            Phase::Alive => {
+                self.post(watcher, Mail::Alive(id, process.expect("alive"), incarnation));
+            }
+            Phase::Dead => self.post(watcher, Mail::Dead(id, process, incarnation)),
             Phase::Unknown | Phase::Pending => {}
         }
     }
@@ -162,8 +182,17 @@ impl Node {
             return self.to_kill.push(process);
         }
         actor.phase = Phase::Alive;
+        let (incarnation, lives) = (actor.incarnation, actor.lives.clone());
+        let before = lives.iter().rev().nth(1).copied().filter(|_| incarnation > 0);
         for watcher in actor.watchers.clone() {
-            self.post(watcher, Mail::Alive(id, process));
+            self.post(watcher, Mail::Alive(id, process, incarnation));
+            // What others know of the last one's end comes by another way.
+            if let Some(dead) = before.filter(|dead| is_late(watcher, *dead)) {
+                self.post(watcher, Mail::Alive(id, dead, incarnation - 1));
+                self.post(watcher, Mail::Restarting(id, dead, incarnation));
+                self.post(watcher, Mail::Dead(id, Some(dead), incarnation - 1));
+                self.post(watcher, Mail::Alive(id, process, incarnation));
+            }
         }
     }
 
@@ -187,9 +216,9 @@ impl Node {
             return;
         }
         actor.phase = Phase::Dead;
-        let process = actor.process;
+        let (process, incarnation) = (actor.process, actor.incarnation);
         for watcher in std::mem::take(&mut actor.watchers) {
-            self.post(watcher, Mail::Dead(id, process));
+            self.post(watcher, Mail::Dead(id, process, incarnation));
         }
     }
 
@@ -238,6 +267,11 @@ impl Node {
             .values_mut()
             .for_each(|actor| actor.watchers.retain(|watcher| *watcher != dead));
     }
+}
+
+/// Whether a watcher hears late that an actor's process died.
+fn is_late(watcher: u64, dead: u64) -> bool {
+    (watcher + dead).is_multiple_of(2)
 }
 
 /// The process that makes an actor is part of its id.

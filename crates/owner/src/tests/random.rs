@@ -1,7 +1,7 @@
 //! Properties of random histories. A failing one is shrunk and can be replayed
 //! by proptest's seed.
 
-use oxiray_wire::frame::Outcome;
+use oxiray_wire::frame::{Outcome, Returns};
 use proptest::prelude::*;
 
 use super::user::Order;
@@ -29,6 +29,11 @@ enum Step {
     Answer(usize, Ending),
     /// Answers, and lets go of the first reference that it returns.
     Return(usize, Ending),
+    /// Yields an item that contains these.
+    Yield(usize, Vec<usize>, bool),
+    TakeItem(usize, usize),
+    Peek(usize, usize),
+    DropReader(usize, usize),
     Block(usize),
     Unblock(usize),
     /// Of a fast channel; `DeliverSlow` of any.
@@ -49,10 +54,18 @@ fn places(most: usize) -> impl Strategy<Value = Vec<usize>> {
 
 fn order() -> impl Strategy<Value = Order> {
     let kind = (0..4u32, 0..3i32, 0..FUNCTIONS, 0..SHAPES, any::<bool>());
-    (places(2), places(2), kind).prop_map(|(refs, nested, kind)| {
+    (places(2), places(2), kind, stream()).prop_map(|(refs, nested, kind, stream)| {
         let (returns, retries, function, shape, watch) = kind;
-        Order { refs, nested, returns, retries, function, shape, watch }
+        Order { refs, nested, returns, retries, function, shape, watch, stream }
     })
+}
+
+fn stream() -> impl Strategy<Value = Option<Returns>> {
+    prop_oneof![
+        4 => Just(None),
+        2 => (0..3u32).prop_map(|ahead| Some(Returns::Stream { ahead })),
+        1 => Just(Some(Returns::Gathered)),
+    ]
 }
 
 fn ending() -> impl Strategy<Value = Ending> {
@@ -60,8 +73,13 @@ fn ending() -> impl Strategy<Value = Ending> {
         4 => Just(Outcome::Done), 1 => Just(Outcome::Raised), 1 => Just(Outcome::Retryable)
     ];
     let ran_ns = prop_oneof![Just(1_000), Just(400_000), Just(50_000_000)];
-    (outcome, places(3), any::<bool>(), ran_ns).prop_map(|(outcome, contains, stored, ran_ns)| {
-        Ending { outcome, contains, stored, ran_ns }
+    let values = (places(3), any::<bool>(), 0..4u32);
+    (outcome, values, ran_ns).prop_map(|(outcome, (contains, stored, made), ran_ns)| Ending {
+        outcome,
+        contains,
+        stored,
+        made,
+        ran_ns,
     })
 }
 
@@ -94,6 +112,10 @@ fn step(actors: u32, deaths: u32) -> impl Strategy<Value = Step> {
         8 => (who(), what()).prop_map(|(p, at)| Step::TakeArgument(p, at)),
         10 => who().prop_map(Step::Begin),
         10 => (who(), ending()).prop_map(|(p, ending)| Step::Answer(p, ending)),
+        8 => (who(), places(2), any::<bool>()).prop_map(|(p, refs, s)| Step::Yield(p, refs, s)),
+        6 => (who(), what()).prop_map(|(p, at)| Step::TakeItem(p, at)),
+        1 => (who(), what()).prop_map(|(p, at)| Step::Peek(p, at)),
+        1 => (who(), what()).prop_map(|(p, at)| Step::DropReader(p, at)),
         1 => who().prop_map(Step::Block),
         1 => who().prop_map(Step::Unblock),
         40 => (0..64usize).prop_map(Step::Deliver),
@@ -126,6 +148,7 @@ fn take(world: &mut World, step: Step) {
     let any = |world: &World, p| choose(world, p, |_| true);
     let holding = |world: &World, p| choose(world, p, |process| !process.refs.is_empty());
     let running = |world: &World, p| choose(world, p, |process| process.running.is_some());
+    let reading = |world: &World, p| choose(world, p, |process| !process.readers.is_empty());
     let ready = |world: &World, p| {
         choose(world, p, |process| process.running.is_none() && !process.queue.is_empty())
     };
@@ -161,6 +184,14 @@ fn take(world: &mut World, step: Step) {
             world.answer(process, &ending);
             ending.contains.first().into_iter().for_each(|place| world.drop_ref(process, *place));
         }
+        Step::Yield(p, refs, stored) => {
+            world.yield_item(running(world, p), &refs, stored);
+        }
+        Step::TakeItem(p, at) => {
+            world.take_item(reading(world, p), at);
+        }
+        Step::Peek(p, at) => world.peek(reading(world, p), at),
+        Step::DropReader(p, at) => world.drop_reader(reading(world, p), at),
         Step::Block(p) => world.block(running(world, p)),
         Step::Unblock(p) => world.unblock(choose(world, p, |process| process.blocked.is_some())),
         Step::Deliver(place) => deliver(world, place, |world, channel| !world.is_slow(channel)),
@@ -194,16 +225,23 @@ fn take(world: &mut World, step: Step) {
 fn losing() -> impl Strategy<Value = Step> {
     let who = || 0..8usize;
     let places = || prop::collection::vec(0..8usize, 0..=2);
-    let order =
-        (places(), 1..3u32, 0..4i32, any::<bool>()).prop_map(|(refs, returns, retries, watch)| {
-            Order { refs, returns, retries, watch, ..Order::default() }
-        });
+    let order = (places(), 1..3u32, 0..4i32, any::<bool>(), stream()).prop_map(
+        |(refs, returns, retries, watch, stream)| Order {
+            refs,
+            returns,
+            retries,
+            watch,
+            stream,
+            ..Order::default()
+        },
+    );
     let ending =
         ending().prop_map(|ending| Ending { stored: true, contains: Vec::new(), ..ending });
     prop_oneof![
         20 => step(1, 1),
         10 => (who(), order).prop_map(|(p, order)| Step::Submit(p, order)),
         10 => (who(), ending).prop_map(|(p, ending)| Step::Answer(p, ending)),
+        10 => who().prop_map(|p| Step::Yield(p, Vec::new(), true)),
         10 => who().prop_map(Step::Begin),
         8 => who().prop_map(Step::Grant),
         8 => who().prop_map(Step::Mail),

@@ -5,6 +5,7 @@ use oxiray_wire::frame::Outcome;
 use super::user::Order;
 use super::work::Ending;
 use super::world::{DRIVER, World};
+use crate::object::Content;
 
 fn leases(world: &World) -> usize {
     world.net.node.leases.len()
@@ -99,4 +100,23 @@ fn nothing_goes_back_behind_a_task_that_turned_out_long() {
     assert!(world.net.node.demand[&(DRIVER, 0)].0 > world.net.node.demand[&(DRIVER, 0)].1);
     world.answer(worker, &Ending::done());
     world.end();
+}
+
+/// A task that raises after it has made some of its values: those are there.
+#[test]
+fn what_was_made_before_an_error_is_kept() {
+    for made in 0..=3 {
+        let mut world = World::new(1);
+        let worker = world.start(DRIVER, &Order { returns: 3, ..Order::default() });
+        let ending = Ending { outcome: Outcome::Raised, stored: true, made, ..Ending::done() };
+        world.answer(worker, &ending);
+        world.drain(worker, DRIVER);
+        let driver = &world.processes[&DRIVER];
+        let contents = driver.refs.iter().map(|key| driver.owner.content(*key));
+        let failed: Vec<bool> =
+            contents.map(|content| matches!(content, Some(Content::Failed(_)))).collect();
+        let expected: Vec<bool> = (0..3).map(|index| index >= made).collect();
+        assert_eq!(failed, expected);
+        world.end();
+    }
 }

@@ -72,6 +72,30 @@ fn who_has_seen_an_error_has_seen_it_in_all_that_failed_by_it() {
 }
 
 #[test]
+fn an_error_says_which_tasks_it_ran_through() {
+    for links in [1, 40] {
+        let mut world = World::new(1);
+        let worker = world.start(DRIVER, &Order { returns: 1, ..Order::default() });
+        world.with(DRIVER, |driver, out| (0..links).for_each(|place| driver.chain(place, 0, out)));
+        raise(&mut world, worker);
+        world.with(DRIVER, |driver, _| {
+            let message = |place: usize| match driver.owner.content(driver.refs[place]) {
+                Some(Content::Failed(failure)) => failure.message.clone(),
+                _ => panic!("all of them failed"),
+            };
+            // The cause has a line of its own here.
+            assert_eq!(message(0).split('\n').count(), 1);
+            assert_eq!(message(1).split('\n').count(), 2);
+            assert_eq!(message(links).split('\n').count(), (links + 1).min(16), "and no more");
+            assert_eq!(message(links).split('\n').any(|name| name == "..."), links > 16);
+        });
+        (0..=links).for_each(|_| world.drop_ref(DRIVER, 0));
+        assert_eq!(told(&world), 1);
+        world.end();
+    }
+}
+
+#[test]
 fn an_error_that_ran_down_a_chain_is_told_once_at_its_end() {
     let mut world = World::new(1);
     let worker = world.start(DRIVER, &Order { returns: 1, ..Order::default() });

@@ -4,12 +4,12 @@ use oxiray_ids::{
     ActorId, FunctionId, JobId, ObjectId, Origin, PUT_INDEX, ProcessId, StoreKey, TaskId,
 };
 
-use oxiray_wire::frame::Cancelling;
+use oxiray_wire::frame::{Cancelling, Returns};
 
 use super::net::Side;
 use super::world::{Process, World, value_of};
 use crate::object::{Content, ObjectKey};
-use crate::task::{Target, TaskSpec};
+use crate::task::{CallOrder, Target, TaskSpec};
 
 const JOB: JobId = JobId([1; 4]);
 
@@ -23,10 +23,24 @@ pub(super) struct Order {
     pub(super) function: u32,
     pub(super) shape: u32,
     pub(super) watch: bool,
+    /// It yields instead.
+    pub(super) stream: Option<Returns>,
+}
+
+/// Which calls of an actor wait for which others: each kind of actor is among those of a world.
+pub(super) fn call_order(actor: ActorId) -> CallOrder {
+    let orders = [CallOrder::All, CallOrder::Lane, CallOrder::Free];
+    orders[usize::from(actor.0[0]) % orders.len()]
 }
 
 pub(super) fn is_handle(id: ObjectId) -> bool {
     id.index() == 0
+}
+
+impl Order {
+    fn gives(&self) -> Returns {
+        self.stream.unwrap_or(Returns::Fixed(self.returns))
+    }
 }
 
 impl Process {
@@ -57,7 +71,7 @@ impl Process {
             id,
             target,
             name: "".into(),
-            num_returns: order.returns,
+            returns: order.gives(),
             args: serial.to_le_bytes().as_slice().into(),
             refs: self.counted(&order.refs, false).into(),
             nested: self.counted(&order.nested, true).into(),
@@ -72,6 +86,9 @@ impl Process {
     fn submitted(&mut self, spec: TaskSpec, watch: bool, out: &mut Side<'_>) {
         let arguments = spec.refs.iter().map(|key| self.owner.id_of(*key)).collect();
         out.net.arguments.insert(spec.id, arguments);
+        if let Returns::Stream { .. } = spec.returns {
+            self.readers.push((spec.id, 0));
+        }
         let returns = self.owner.submit(spec, out);
         if let Some(first) = returns.first().copied().filter(|_| watch)
             && self.owner.watch(first, out)
@@ -170,7 +187,7 @@ impl World {
 
     pub(super) fn create_actor(&mut self, process: u64, order: &Order) {
         let mut order = order.clone();
-        order.returns = 0;
+        (order.returns, order.stream) = (0, None);
         let mut arguments = Vec::new();
         let handle = self.with(process, |process, out| {
             let actor = ActorId::new(JOB, ProcessId(out.from), process.next() as u32);
@@ -203,11 +220,13 @@ impl World {
             let actor = process.owner.id_of(handle).task().actor();
             let id = TaskId::new(actor, ProcessId(out.from), process.next());
             process.owner.add_ref(handle);
-            let mut spec = process.spec(
-                &order,
-                id,
-                Target::Method { actor, lane: 0, order: crate::task::CallOrder::All },
-            );
+            let target = Target::Method {
+                actor,
+                lane: (order.function % 3) as u16,
+                order: call_order(actor),
+                variant: FunctionId::NIL,
+            };
+            let mut spec = process.spec(&order, id, target);
             spec.handle = Some(handle);
             process.submitted(spec, order.watch, out);
         });

@@ -1,7 +1,7 @@
 //! What workers do, as `worker::executor` does it: begin, sleep, answer.
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId};
-use oxiray_wire::frame::{Answer, Body, FailureCode, Frame, Outcome, Value, task_token};
+use oxiray_wire::frame::{Answer, Body, FailureCode, Frame, Outcome, Returns, Value, task_token};
 
 use super::world::{Queued, Running, World};
 use crate::cancel::cancelled;
@@ -14,12 +14,15 @@ pub(super) struct Ending {
     pub(super) outcome: Outcome,
     pub(super) contains: Vec<usize>,
     pub(super) stored: bool,
+    /// Of one that raises: so many values were made before, at most.
+    pub(super) made: u32,
     pub(super) ran_ns: u64,
 }
 
 impl Ending {
     pub(super) fn done() -> Self {
-        Self { outcome: Outcome::Done, contains: Vec::new(), stored: false, ran_ns: 1_000 }
+        let (outcome, contains) = (Outcome::Done, Vec::new());
+        Self { outcome, contains, stored: false, made: 0, ran_ns: 1_000 }
     }
 }
 
@@ -42,8 +45,10 @@ impl World {
         }
         while let Some(queued) = state.queue.pop_front() {
             let Ok(Frame::Task(task)) = Frame::decode(&queued.bytes) else { unreachable!() };
-            if task.number == 0 || self.net.claims.remove(&task.number) {
-                if let Some((begun, most)) = self.begun.get_mut(&task.id) {
+            let (number, id) = (task.number, task.id);
+            drop(task);
+            if number == 0 || self.net.claims.remove(&number) {
+                if let Some((begun, most)) = self.begun.get_mut(&id) {
                     *begun += 1;
                     assert!(*begun <= *most, "O-1: run more often than it may be");
                 }
@@ -69,8 +74,11 @@ impl World {
                 giver: queued.giver,
                 token: task.token,
                 id: task.id,
-                num_returns: task.num_returns,
+                returns: task.returns,
                 cancelled: false,
+                yielded: 0,
+                read: 0,
+                no_reader: false,
                 held: process.owner.begin_task(names.into_iter()),
                 constructs,
             });
@@ -97,7 +105,7 @@ impl World {
             let held = process.owner.begin_task(names.into_iter());
             let retained = process.owner.end_task(ProcessId(giver), token, held, out);
             let failure = cancelled(task.id, task.name);
-            let values = vec![Value { body: failure.as_body(), contained: Vec::new() }];
+            let values = [Value { body: failure.as_body(), contained: Vec::new() }].into();
             let outcome = Outcome::Cancelled;
             let answer = Answer { token, outcome, ran_ns: 0, values, retained };
             out.send(ProcessId(giver), &Frame::Answer(answer));
@@ -128,6 +136,10 @@ impl World {
     /// The running task ends, as `worker::executor` does it.
     pub(super) fn answer(&mut self, process: u64, ending: &Ending) {
         self.unblock(process);
+        if ending.outcome == Outcome::Done && !self.yield_rest(process, ending) {
+            return;
+        }
+        let gathered = self.gather(process);
         let state = self.processes.get_mut(&process).expect("alive");
         let Some(running) = state.running.take() else { return };
         let outcome = match running.unread && running.constructs.is_none() {
@@ -141,12 +153,22 @@ impl World {
             *begun -= 1;
         }
         let well = outcome == Outcome::Done;
-        let count = if well { running.num_returns } else { 1 };
-        let ids: Vec<ObjectId> = (1..=running.num_returns).map(|i| running.id.object(i)).collect();
+        let made = match (outcome, running.returns) {
+            (Outcome::Raised | Outcome::Retryable, Returns::Fixed(count)) => ending.made.min(count),
+            _ => 0,
+        };
+        // All values may be made before it raises: then nobody hears of that.
+        let count = match running.returns.in_answer() {
+            returns if well => returns,
+            returns => (made + 1).min(returns.max(1)),
+        };
+        let ids: Vec<ObjectId> =
+            (1..=running.returns.in_answer()).map(|i| running.id.object(i)).collect();
         let mut values = Vec::new();
         for index in 0..count {
             let places: &[usize] = if index == 0 { &ending.contains } else { &[] };
-            let inner = self.processes.get_mut(&process).expect("alive").counted(places, true);
+            let mut inner = self.processes.get_mut(&process).expect("alive").counted(places, true);
+            inner.extend(gathered.iter().filter(|_| index == 0));
             let (fine, cyclic): (Vec<_>, Vec<_>) = inner.into_iter().partition(|key| {
                 let inner = self.processes[&process].owner.id_of(*key);
                 ids.iter().all(|outer| self.contain(*outer, inner))
@@ -154,7 +176,7 @@ impl World {
             self.with(process, |process, out| {
                 cyclic.iter().for_each(|key| process.owner.drop_ref(*key, out));
             });
-            let content = match well {
+            let content = match well || index < made {
                 true => self.content(process, ids[index as usize], ending.stored),
                 false => Content::failed(FailureCode::TaskError, "raised"),
             };
@@ -170,7 +192,7 @@ impl World {
                 Value { body: content.as_body(), contained }
             });
             let values = named.collect();
-            process.owner.hand_over(giver, token, handed_over);
+            process.owner.hand_over(giver, token, 0, handed_over);
             let ran_ns = ending.ran_ns;
             out.send(giver, &Frame::Answer(Answer { token, outcome, ran_ns, values, retained }));
         });

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use oxiray_ids::{ActorId, ObjectId, ProcessId, TaskId};
-use oxiray_wire::frame::{Body, FailureCode, Frame, Outcome, Value};
+use oxiray_wire::control::MemoryEnd;
+use oxiray_wire::frame::{Body, FailureCode, Frame, Outcome, Returns, Value};
 
 use super::net::{Net, Side};
 use super::node::Mail;
@@ -21,8 +22,12 @@ pub(super) struct Running {
     pub(super) giver: u64,
     pub(super) token: u64,
     pub(super) id: TaskId,
-    pub(super) num_returns: u32,
+    pub(super) returns: Returns,
     pub(super) cancelled: bool,
+    /// Items that it yielded, and what it heard of their reader.
+    pub(super) yielded: u32,
+    pub(super) read: u32,
+    pub(super) no_reader: bool,
     pub(super) held: Vec<ObjectKey>,
     pub(super) constructs: Option<ActorId>,
 }
@@ -36,6 +41,8 @@ pub(super) struct Process {
     pub(super) owner: Owner,
     /// References that the program holds, one count each.
     pub(super) refs: Vec<ObjectKey>,
+    /// Streams that it reads, and how far it is.
+    pub(super) readers: Vec<(TaskId, u32)>,
     /// What it put for others to own: it has the reference when they know.
     pub(super) entrusting: Vec<ObjectKey>,
     /// Objects that it waits for, one count each.
@@ -65,6 +72,8 @@ pub(super) struct World {
     /// What a process knew when it died, and what that contains: whoever had
     /// been given it and was not registered yet may have lost it.
     tainted: BTreeSet<ObjectId>,
+    /// Items that some attempt of a task has yielded.
+    pub(super) items: BTreeMap<TaskId, u32>,
     /// How often each task was begun, and how often it may be.
     pub(super) begun: BTreeMap<TaskId, (u32, u32)>,
 }
@@ -93,6 +102,7 @@ impl World {
         let process = Process {
             owner,
             refs: Vec::new(),
+            readers: Vec::new(),
             entrusting: Vec::new(),
             watched: BTreeMap::new(),
             queue: VecDeque::new(),
@@ -174,8 +184,13 @@ impl World {
     pub(super) fn deliver(&mut self, from: u64, to: u64) {
         let channel = self.net.channels.get_mut(&(from, to));
         let Some(bytes) = channel.and_then(VecDeque::pop_front) else { return };
-        if let Ok(Frame::Cancel(token, _)) = Frame::decode(&bytes) {
-            return self.stop(from, to, token);
+        match Frame::decode(&bytes) {
+            Ok(Frame::Cancel(token, _)) => return self.stop(from, to, token),
+            Ok(Frame::Consumed(token, items)) => {
+                return self.reader_is_at(from, to, token, Some(items));
+            }
+            Ok(Frame::NoReader(token)) => return self.reader_is_at(from, to, token, None),
+            _ => {}
         }
         let peer = ProcessId(from);
         self.with(to, |process, out| {
@@ -187,8 +202,8 @@ impl World {
                     process.queue.push_back(Queued { giver: from, bytes: bytes.clone() })
                 }
                 Frame::Answer(answer) => {
-                    if answer.outcome == Outcome::Unread {
-                        out.net.not_begun(to, answer.token);
+                    if matches!(answer.outcome, Outcome::Unread | Outcome::Retryable) {
+                        out.net.may_go_again(to, answer.token);
                     }
                     owner.on_answer(peer, answer, out);
                 }
@@ -198,7 +213,10 @@ impl World {
                 Frame::Borrowed(id) => owner.on_borrowed(id, out),
                 Frame::Release(id) => owner.on_release(peer, id, out),
                 Frame::SettledArgs(token) => owner.on_settled_args(peer, token, out),
-                Frame::SettledReturns(token) => owner.on_settled_returns(peer, token, out),
+                Frame::SettledReturns(token, item) => {
+                    owner.on_settled_returns(peer, token, item, out);
+                }
+                Frame::Yield(item) => owner.on_yield(peer, item, out),
                 Frame::Blocked => owner.on_blocked(peer, out),
                 Frame::Unblocked => owner.on_unblocked(peer, out),
                 Frame::ActorUnreferenced(actor) => {
@@ -209,6 +227,8 @@ impl World {
                 Frame::CancelObject(id, how) => owner.on_cancel(id, how, out),
                 Frame::Entrust(id, value) => owner.on_entrusted(peer, id, value, out),
                 Frame::Cancel(..)
+                | Frame::Consumed(..)
+                | Frame::NoReader(_)
                 | Frame::WantFunction(_)
                 | Frame::Function(..)
                 | Frame::WantConstructor(_)
@@ -329,7 +349,7 @@ impl World {
                 let owner = object.owner.and_then(|owner| self.processes.get(&owner.0));
                 let known = owner.is_none_or(|owner| owner.owner.by_id.contains_key(&object.id));
                 assert!(
-                    known || self.is_tainted(object.id),
+                    known || self.is_tainted(object.id) || self.is_yielded(*number, object.id),
                     "O-3: {} was freed while {number} holds it",
                     object.id
                 );
@@ -364,28 +384,37 @@ impl World {
                 self.drain(dead, process);
                 self.with(process, |process, out| {
                     process.queue.retain(|queued| queued.giver != dead);
-                    process.owner.on_process_died(ProcessId(dead), false, "died", out);
+                    process.owner.on_process_died(ProcessId(dead), MemoryEnd::Not, "died", out);
                 });
             }
             Mail::NodeLost(node) => self.with(process, |process, out| {
                 process.owner.on_node_lost(node, "lost", out);
             }),
-            Mail::Alive(actor, at) => self.with(process, |process, out| {
-                process.owner.on_actor_alive(actor, ProcessId(at), out);
-            }),
-            Mail::Restarting(actor, at) => {
-                self.drain(at, process);
-                self.net.pushed.remove(&(process, actor));
+            Mail::Alive(actor, at, incarnation) => {
+                if self.processes[&process].owner.is_news(actor, incarnation) {
+                    self.net.forget_order(process, actor);
+                }
                 self.with(process, |process, out| {
-                    process.owner.on_actor_restarting(actor, "died", out);
+                    process.owner.on_actor_alive(actor, ProcessId(at), incarnation, out);
                 });
             }
-            Mail::Dead(actor, at) => {
+            Mail::Restarting(actor, at, incarnation) => {
+                self.drain(at, process);
+                if self.processes[&process].owner.is_news(actor, incarnation) {
+                    self.net.forget_order(process, actor);
+                }
+                self.with(process, |process, out| {
+                    process.owner.on_actor_restarting(actor, incarnation, "died", out);
+                });
+            }
+            Mail::Dead(actor, at, incarnation) => {
                 if let Some(at) = at {
                     self.drain(at, process);
                 }
                 let end = crate::ActorEnd { reason: "died".into(), ..Default::default() };
-                self.with(process, |process, out| process.owner.on_actor_dead(actor, end, out));
+                self.with(process, |process, out| {
+                    process.owner.on_actor_dead(actor, incarnation, end, out);
+                });
             }
         }
         self.obey_node();

@@ -15,7 +15,8 @@ fn ledger(amounts: &[(&str, u64)]) -> Ledger {
 }
 
 fn available(ledger: &Ledger, name: &str) -> u64 {
-    ledger.resources[ledger.index(name).unwrap()].available
+    let all = ledger.available();
+    all.iter().find(|amount| amount.name == name).unwrap().amount
 }
 
 #[test]
@@ -156,3 +157,5 @@ proptest! {
         ledger.validate([]);
     }
 }
+
+mod bundles;

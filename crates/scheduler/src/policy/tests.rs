@@ -194,4 +194,28 @@ fn labels_hard_then_soft() {
     assert_eq!(choose(&cluster, &wants), Choice::Infeasible);
 }
 
+#[test]
+fn fallbacks_in_turn() {
+    let mut cluster = cluster_of(&[]);
+    join(&mut cluster, 0, &[("CPU", 1)], "zone=a");
+    join(&mut cluster, 1, &[("CPU", 1)], "zone=b");
+    join(&mut cluster, 2, &[("CPU", 1)], "zone=c");
+    let zone = |text: &str| vec![Selector::parse("zone", text).unwrap()];
+    let one = shape(&[("CPU", 1)]);
+    let choice = |cluster: &Cluster, first: &str, others: &[&str]| {
+        let fallbacks: Vec<_> = others.iter().map(|other| zone(other)).collect();
+        let selectors = zone(first);
+        let fallbacks = Request { fallbacks: &fallbacks, ..request(&one, &Strategy::Default, 0) };
+        choose(cluster, &Request { selectors: &selectors, ..fallbacks })
+    };
+    assert_eq!(choice(&cluster, "b", &["c"]), now(1), "P-6: the first has room");
+    assert_eq!(choice(&cluster, "x", &["y", "c", "a"]), now(2), "P-6: in their order");
+    assert_eq!(choice(&cluster, "x", &["y"]), Choice::Infeasible);
+    take(&mut cluster, 1, &[("CPU", 1)]);
+    assert_eq!(choice(&cluster, "b", &["c"]), now(2), "P-6: the fallback has room");
+    take(&mut cluster, 2, &[("CPU", 1)]);
+    assert_eq!(choice(&cluster, "b", &["c"]), queue(1), "P-6: waits for the first");
+    assert_eq!(choice(&cluster, "x", &["c"]), queue(2));
+}
+
 mod properties;

@@ -83,6 +83,14 @@ fn labels() {
         explain(&cluster, &Request { selectors: &selectors, ..request(&shape, &DEFAULT, 0) })
     };
     assert_eq!(why(&[], &[("region", "eu")]), "no node has the label region=eu");
+    let eu = [Selector::parse("region", "eu").unwrap()];
+    let fallbacks = [eu.to_vec()];
+    let none = shape(&[]);
+    let request = Request { selectors: &eu, fallbacks: &fallbacks, ..request(&none, &DEFAULT, 0) };
+    assert_eq!(
+        explain(&cluster, &request),
+        "no node has the label region=eu, nor is there one for its fallback"
+    );
     assert_eq!(
         why(&[], &[("region", "in(eu,africa)")]),
         "no node has the label region in (eu, africa)"

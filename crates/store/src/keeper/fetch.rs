@@ -2,7 +2,7 @@
 
 use oxiray_ids::{ProcessId, StoreKey};
 
-use super::{Entry, Keeper, Orders, Place, Purpose, Refusal, Waiting, freed};
+use super::{Entry, Keeper, Orders, Place, Purpose, Refusal, Waiting};
 use crate::table::Extent;
 use crate::word::{State, Word};
 
@@ -23,10 +23,10 @@ impl Keeper {
         let slot = key.slot();
         let word = match slot < crate::table::MAX_SLOTS {
             true => self.table.word(slot),
-            false => return out.fetched(from, request, Err(freed())),
+            false => return out.fetched(from, request, Err(Refusal::freed())),
         };
         if !word.is(key) || word.is_doomed() {
-            return out.fetched(from, request, Err(freed()));
+            return out.fetched(from, request, Err(Refusal::freed()));
         }
         let Some(entry) = self.entries.get_mut(&slot) else {
             // In a slab, where it stays.
@@ -130,7 +130,7 @@ impl Keeper {
         };
         entry.place = Place::Disk;
         self.arena.free(offset);
-        let refusal = Refusal { text: why.to_owned(), store_full: false, out_of_disk: false };
+        let refusal = Refusal::lost(why);
         for (to, request) in self.fetching.remove(&slot).unwrap_or_default() {
             out.fetched(to, request, Err(refusal.clone()));
         }

@@ -3,7 +3,7 @@
 use oxiray_ids::StoreKey;
 use oxiray_words::show_bytes;
 
-use super::{Keeper, Orders, Place, Purpose, Refusal};
+use super::{Keeper, Lack, Orders, Place, Purpose, Refusal};
 use crate::table::Extent;
 use crate::word::State;
 
@@ -74,11 +74,7 @@ impl Keeper {
                         "the object store holds {} objects, the most it can",
                         self.slots.in_use()
                     );
-                    out.allocated(
-                        from,
-                        request,
-                        Err(Refusal { text, store_full: true, out_of_disk: false }),
-                    );
+                    out.allocated(from, request, Err(Refusal::full(text)));
                 }
             },
             Purpose::Restore(key) => self.bring_back(key, offset, now, out),
@@ -203,7 +199,7 @@ impl Keeper {
         out: &mut impl Orders,
     ) {
         const TRY_AGAIN_AFTER: u64 = 1_000_000_000;
-        if why.out_of_disk && keys.len() > 1 {
+        if why.lack == Lack::Disk && keys.len() > 1 {
             // A part of it may fit, and may do.
             self.batch_objects = keys.len() / 2;
         } else {
@@ -287,7 +283,17 @@ impl Keeper {
                 show_bytes(self.arena.size()),
                 why.text
             );
-            return Refusal { text, store_full: true, out_of_disk: why.out_of_disk };
+            return Refusal { lack: why.lack, text };
+        }
+        if self.leaving > 0 {
+            let text = format!(
+                "the object store is full ({} of {}), and the disk has been writing {} object(s) for \
+                 longer than is waited for. Is it very slow, or does it hang?",
+                show_bytes(self.arena.used()),
+                show_bytes(self.arena.size()),
+                self.leaving
+            );
+            return Refusal::full(text);
         }
         let text = format!(
             "the object store is full: {} were asked for, {} of {} are in use, by values \
@@ -298,6 +304,6 @@ impl Keeper {
             show_bytes(self.arena.used()),
             show_bytes(self.arena.size()),
         );
-        Refusal { text, store_full: true, out_of_disk: false }
+        Refusal::full(text)
     }
 }

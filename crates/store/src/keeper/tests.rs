@@ -15,7 +15,7 @@ mod world;
 use oxiray_ids::{ProcessId, StoreKey};
 use oxiray_sys::memory::memory_file;
 
-use super::{Keeper, Orders, Refusal};
+use super::{Keeper, Lack, Orders, Refusal};
 use crate::carver::SlabGrant;
 use crate::table::{Extent, TABLE_BYTES, Table};
 
@@ -95,5 +95,5 @@ fn assert_empty(keeper: &Keeper) {
 }
 
 fn no_space() -> Refusal {
-    Refusal { text: "no space left".to_owned(), out_of_disk: true, store_full: false }
+    Refusal { lack: Lack::Disk, text: "no space left".to_owned() }
 }

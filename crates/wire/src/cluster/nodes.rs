@@ -101,11 +101,36 @@ pub struct Keys {
     pub node: u32,
 }
 
+/// An object of the sender that is to be the receiver's.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Adopt {
+    /// Its name in the sender's store.
+    #[prost(uint64, tag = "1")]
+    pub key: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "2")]
+    pub len: u64,
+    /// Process number of its owner.
+    #[prost(uint64, tag = "3")]
+    pub owner: u64,
+}
+
+/// Answer to [`Adopt`], once the owner knows where the object is.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct Adopted {
+    /// As in [`Adopt`].
+    #[prost(uint64, tag = "1")]
+    pub key: u64,
+    /// It cannot be had.
+    #[prost(bool, tag = "2")]
+    pub refused: bool,
+}
+
 /// Between two nodes.
 #[derive(Clone, PartialEq, Message)]
 pub struct BetweenNodes {
     /// Which message.
-    #[prost(oneof = "between_nodes::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13")]
+    #[prost(oneof = "between_nodes::Body", tags = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,20,21")]
     pub body: Option<between_nodes::Body>,
 }
 
@@ -157,6 +182,16 @@ pub mod between_nodes {
         /// The sender has copies of these objects of the receiver, which it read elsewhere.
         #[prost(message, tag = "13")]
         Holds(Keys),
+        /// Something came free in bundles of this placement group at the sender, after it
+        /// declined leases there.
+        #[prost(bytes = "vec", tag = "14")]
+        BundleRoom(Vec<u8>),
+        /// The sender is about to leave: the receiver is to have this object of it.
+        #[prost(message, tag = "20")]
+        Adopt(Adopt),
+        /// Answer to `Adopt`.
+        #[prost(message, tag = "21")]
+        Adopted(Adopted),
     }
 }
 
@@ -192,6 +227,9 @@ pub struct Declined {
     /// How many.
     #[prost(uint64, tag = "3")]
     pub count: u64,
+    /// Nor later: the sender is about to leave.
+    #[prost(bool, tag = "20")]
+    pub draining: bool,
 }
 
 /// On a data connection: send these bytes of a grant.

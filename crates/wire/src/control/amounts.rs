@@ -1,5 +1,6 @@
 //! What tasks and actors need, and which nodes will do.
 
+use oxiray_ids::GroupId;
 use prost::Message;
 
 /// One whole unit of a resource. Amounts have four decimal places.
@@ -42,12 +43,31 @@ pub struct Shape {
     /// Higher goes first, within a job.
     #[prost(sint32, tag = "4")]
     pub priority: i32,
+    /// The runtime environment as JSON with sorted keys; empty: that of the node itself.
+    #[prost(string, tag = "10")]
+    pub environment: String,
+    /// Its tasks may not be run again: they are ended last when memory runs out.
+    #[prost(bool, tag = "11")]
+    pub unrepeatable: bool,
+}
+
+/// How many threads numerical libraries are to use where so much is held: a thread for each whole
+/// CPU, and one at least.
+pub fn threads_of(resources: &[Amount]) -> u32 {
+    let cpus = resources.iter().find(|amount| amount.name == "CPU");
+    cpus.map_or(1, |cpus| u32::try_from(cpus.amount / UNIT).unwrap_or(u32::MAX).max(1))
 }
 
 impl Shape {
     /// Bytes that it has in a message.
     pub fn bytes(&self) -> usize {
         self.encoded_len()
+    }
+
+    /// The placement group that it is to be in, and the bundle of that; `None`: any bundle.
+    pub fn place(&self) -> Option<(GroupId, Option<u32>)> {
+        let strategy = self.strategy.as_ref()?;
+        Some((GroupId::from_slice(&strategy.group)?, strategy.bundle))
     }
 }
 
@@ -75,6 +95,26 @@ pub struct Strategy {
     /// Rather nodes with these labels.
     #[prost(message, repeated, tag = "7")]
     pub soft_labels: Vec<LabelSelector>,
+    /// Within this placement group: eighteen bytes, or none.
+    #[prost(bytes = "vec", tag = "8")]
+    pub group: Vec<u8>,
+    /// In this bundle of it; none: in any.
+    #[prost(uint32, optional, tag = "9")]
+    pub bundle: Option<u32>,
+    /// What it submits is to be within that group, too.
+    #[prost(bool, tag = "10")]
+    pub capture: bool,
+    /// What to ask instead of `labels`, in this order, where no node with those has room.
+    #[prost(message, repeated, tag = "11")]
+    pub fallbacks: Vec<LabelSelectors>,
+}
+
+/// All of these must match.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct LabelSelectors {
+    /// The conditions.
+    #[prost(message, repeated, tag = "1")]
+    pub all: Vec<LabelSelector>,
 }
 
 /// What to ask of a node's label.

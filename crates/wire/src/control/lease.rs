@@ -3,6 +3,7 @@
 use prost::Message;
 
 use super::{Devices, Shape};
+use crate::frame::FailureCode;
 
 /// "Of this shape I have asked for so many leases in all." Never falls below
 /// the number granted; a smaller total than before withdraws.
@@ -56,4 +57,15 @@ pub struct Unschedulable {
     /// Why, in words.
     #[prost(string, tag = "2")]
     pub reason: String,
+    /// What its tasks fail with: a number of [`FailureCode`]; 0: no node will do.
+    #[prost(uint32, tag = "3")]
+    pub failure: u32,
+}
+
+impl Unschedulable {
+    /// What its tasks fail with.
+    pub fn code(&self) -> FailureCode {
+        let named = u8::try_from(self.failure).ok().filter(|number| *number != 0);
+        named.and_then(FailureCode::from_u8).unwrap_or(FailureCode::Unschedulable)
+    }
 }

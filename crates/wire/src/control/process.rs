@@ -28,6 +28,12 @@ pub struct JobConfig {
     /// Version of its Python, `3.11`.
     #[prost(string, tag = "7")]
     pub python: String,
+    /// What the driver tells its workers' Python, as JSON; empty: nothing.
+    #[prost(string, tag = "9")]
+    pub settings: String,
+    /// The id by which it was handed in as a job; empty: it came by itself.
+    #[prost(string, tag = "10")]
+    pub submission: String,
 }
 
 /// How a node service started by a driver is to be.
@@ -57,7 +63,7 @@ pub struct NodeConfig {
     /// Workers to start at once and to keep.
     #[prost(uint32, tag = "8")]
     pub prestart_workers: u32,
-    /// Fraction of the machine's memory above which the largest worker is ended; 0 means never.
+    /// Fraction of the machine's memory above which workers are ended; 0 means never.
     #[prost(double, tag = "9")]
     pub memory_usage_threshold: f64,
     /// Namespace of the driver.
@@ -78,6 +84,12 @@ pub struct NodeConfig {
     /// The dashboard; none: there is none, and no port for it.
     #[prost(message, optional, tag = "15")]
     pub dashboard: Option<DashboardConfig>,
+    /// Whether the kernel is to see that workers take no more than they asked for.
+    #[prost(bool, tag = "20")]
+    pub enforce: bool,
+    /// What a node that is alone is like, by keys; that of a cluster has its own.
+    #[prost(btree_map = "string, string", tag = "21")]
+    pub labels: std::collections::BTreeMap<String, String>,
 }
 
 /// Where the dashboard is to be reached.
@@ -154,6 +166,9 @@ pub struct Register {
     /// From every driver.
     #[prost(message, optional, tag = "4")]
     pub job: Option<JobConfig>,
+    /// From a worker: the node's number for the environment of the template it was forked from.
+    #[prost(uint32, tag = "5")]
+    pub environment: u32,
 }
 
 /// Answer to [`Register`], with descriptors: the bells, the arena, its table.
@@ -198,6 +213,9 @@ pub struct Registered {
     /// The newest chunk of that.
     #[prost(uint32, tag = "13")]
     pub event_chunk: u32,
+    /// What the driver tells its workers' Python, as in [`JobConfig`].
+    #[prost(string, tag = "15")]
+    pub settings: String,
 }
 
 /// Asks for a channel to another process, or names one.
@@ -253,9 +271,23 @@ pub struct ProcessDied {
     /// The last lines it printed.
     #[prost(string, repeated, tag = "5")]
     pub last_lines: Vec<String>,
-    /// It was ended because the machine's memory was nearly used up.
-    #[prost(bool, tag = "6")]
-    pub out_of_memory: bool,
+    /// Whether memory was the reason.
+    #[prost(enumeration = "MemoryEnd", tag = "6")]
+    pub memory: i32,
+}
+
+/// What memory has to do with the end of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum MemoryEnd {
+    /// Nothing.
+    Not = 0,
+    /// The machine's was short, and others of the same owner ran there: it is worth another try.
+    Shared = 1,
+    /// The machine's was short, and nothing else of its owner ran there.
+    Alone = 2,
+    /// It took more than it had asked for: it would do so again.
+    OverLimit = 3,
 }
 
 /// A node is gone, with every object in its store.

@@ -24,9 +24,14 @@ pub enum Topic {
     Actors = 5,
     /// Processes of one node, those that ended lately included. Answered with a [`Listing`].
     Processes = 6,
+    /// Placement groups, those removed lately included. Answered with a [`Listing`].
+    Groups = 8,
     /// Why the asker has no worker of a shape, of which `about` is its own name. Answered with a
     /// [`TaskReport`] at once.
     Worker = 7,
+    /// The tasks of which `about` are the ids are not wanted any more. Answered like `Tasks`, with
+    /// those that had not ended.
+    Cancel = 9,
 }
 
 /// Where an object's value is.
@@ -128,6 +133,9 @@ pub struct Query {
     /// Of a listing: where to go on, as [`Listing::next`] said; empty: from the beginning.
     #[prost(bytes = "vec", tag = "5")]
     pub after: Vec<u8>,
+    /// Of `Cancel`: the processes that run them end.
+    #[prost(bool, tag = "6")]
+    pub force: bool,
 }
 
 /// A part of what there is: as much as goes into a packet.
@@ -151,6 +159,23 @@ pub struct Listing {
     /// For [`Query::after`]; empty: this was the last part.
     #[prost(bytes = "vec", tag = "6")]
     pub next: Vec<u8>,
+    /// Placement groups.
+    #[prost(message, repeated, tag = "7")]
+    pub groups: Vec<crate::cluster::GroupInfo>,
+    /// Jobs that were handed in, if programs were asked for.
+    #[prost(message, repeated, tag = "8")]
+    pub submissions: Vec<Submission>,
+}
+
+/// A job that was handed in, as its clerk writes it down.
+#[derive(Clone, PartialEq, Message)]
+pub struct Submission {
+    /// Its id.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// What is known of it, in short: JSON.
+    #[prost(bytes = "vec", tag = "2")]
+    pub said: Vec<u8>,
 }
 
 /// A driver or worker, as its node knows it.
@@ -276,6 +301,8 @@ pub enum WaitKind {
     AtActor = 7,
     /// For the actor that it makes.
     Construction = 8,
+    /// For another try: memory ran out where it was.
+    Memory = 9,
 }
 
 /// Why a task is not done.
@@ -343,6 +370,9 @@ pub struct TaskReport {
     /// What its threads sleep for in `get` and `wait`.
     #[prost(message, repeated, tag = "6")]
     pub awaited: Vec<Awaited>,
+    /// Of an event loop that has begun nothing for long though there is something: where it is.
+    #[prost(string, tag = "7")]
+    pub blocked: String,
 }
 
 /// The node as a whole.

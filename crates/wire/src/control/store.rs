@@ -2,6 +2,8 @@
 
 use prost::Message;
 
+use crate::frame::FailureCode;
+
 /// Asks for room in the arena.
 #[derive(Clone, PartialEq, Message)]
 pub struct Allocate {
@@ -33,21 +35,45 @@ pub struct Allocated {
     pub refused: Option<Refused>,
 }
 
+/// What there is none of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum Lacking {
+    /// The object: it is lost.
+    Object = 0,
+    /// Memory: waiting for it was of no use.
+    Memory = 1,
+    /// Memory, and room on disk for what is in it.
+    Disk = 2,
+    /// The node where the object was: its owner may make it again.
+    Node = 3,
+}
+
 /// Why there is no memory, or no object.
 #[derive(Clone, PartialEq, Message)]
 pub struct Refused {
     /// In words, with the remedy.
     #[prost(string, tag = "1")]
     pub text: String,
-    /// The disk is full, too.
-    #[prost(bool, tag = "2")]
-    pub out_of_disk: bool,
-    /// Waiting for memory was of no use; otherwise the object is lost.
-    #[prost(bool, tag = "3")]
-    pub store_full: bool,
-    /// It was at a node that has left: its owner may make it again.
-    #[prost(bool, tag = "4")]
-    pub node_left: bool,
+    /// What is lacking.
+    #[prost(enumeration = "Lacking", tag = "2")]
+    pub lacking: i32,
+}
+
+impl Refused {
+    /// This is lacking; `text` says it with the remedy.
+    pub fn new(lacking: Lacking, text: impl Into<String>) -> Self {
+        Self { text: text.into(), lacking: lacking.into() }
+    }
+
+    /// What it fails with.
+    pub fn failure_code(&self) -> FailureCode {
+        match self.lacking() {
+            Lacking::Object | Lacking::Node => FailureCode::ObjectLost,
+            Lacking::Memory => FailureCode::StoreFull,
+            Lacking::Disk => FailureCode::OutOfDisk,
+        }
+    }
 }
 
 /// Asks for, or grants, memory to carve small objects from.
@@ -126,6 +152,17 @@ pub struct StoredAt {
     /// Their keys there.
     #[prost(uint64, repeated, tag = "2")]
     pub keys: Vec<u64>,
+}
+
+/// An object has a new place.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct ObjectMoved {
+    /// Where it was.
+    #[prost(message, optional, tag = "1")]
+    pub from: Option<crate::cluster::Origin>,
+    /// Where it is.
+    #[prost(message, optional, tag = "2")]
+    pub to: Option<crate::cluster::Origin>,
 }
 
 /// A request is no longer waited for.

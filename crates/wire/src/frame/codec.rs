@@ -2,7 +2,7 @@
 
 use oxiray_ids::{ObjectId, Origin, ProcessId, StoreKey};
 
-use super::{Body, FailureCode, RefName, Value};
+use super::{Body, FailureCode, RefName, Value, Values};
 
 /// Why bytes are no frame.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,26 +104,40 @@ impl Writer<'_> {
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
+    #[inline]
     fn raw(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(DecodeError::TooShort)?;
         self.0 = rest;
         Ok(taken)
     }
 
+    #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(DecodeError::TooShort)?;
         self.0 = rest;
         Ok(*taken)
     }
 
+    /// Fields of `N` bytes in all. That they are there is checked here, once: the compiler sees
+    /// that none of them can be missing any more.
+    #[inline]
+    pub(super) fn head<const N: usize>(&mut self) -> Result<Reader<'a>, DecodeError> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::TooShort)?;
+        self.0 = rest;
+        Ok(Reader(taken))
+    }
+
+    #[inline]
     pub(super) fn u8(&mut self) -> Result<u8, DecodeError> {
         self.array().map(u8::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn u64(&mut self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_le_bytes)
     }
@@ -141,18 +155,46 @@ impl<'a> Reader<'a> {
         std::mem::take(&mut self.0)
     }
 
-    /// A list whose items take at least `min_len` bytes each: a count that
+    /// How many items a list has that take at least `min_len` bytes each: a count that
     /// cannot be true is refused before anything is allocated for it.
+    #[inline]
+    fn count(&mut self, min_len: usize) -> Result<usize, DecodeError> {
+        let count = self.u32()? as usize;
+        if count > 0 && count > self.0.len() / min_len {
+            return Err(DecodeError::TooShort);
+        }
+        Ok(count)
+    }
+
+    /// A list whose items take at least `min_len` bytes each.
+    #[inline]
     pub(super) fn list<T>(
         &mut self,
         min_len: usize,
         mut item: impl FnMut(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<Vec<T>, DecodeError> {
-        let count = self.u32()? as usize;
-        if count > self.0.len() / min_len {
-            return Err(DecodeError::TooShort);
+        let count = self.count(min_len)?;
+        let mut items = Vec::new();
+        if count > 0 {
+            items.reserve_exact(count);
+            for _ in 0..count {
+                items.push(item(self)?);
+            }
         }
-        (0..count).map(|_| item(self)).collect()
+        Ok(items)
+    }
+
+    #[inline]
+    pub(super) fn values(&mut self) -> Result<Values<'a>, DecodeError> {
+        let count = self.count(Value::MIN_LEN)?;
+        let mut values = Values::new();
+        if count > 0 {
+            values.reserve_exact(count);
+            for _ in 0..count {
+                values.push(self.value()?);
+            }
+        }
+        Ok(values)
     }
 
     pub(super) fn names(&mut self) -> Result<Vec<RefName>, DecodeError> {

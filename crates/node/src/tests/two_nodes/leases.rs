@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn affine(node: u32) -> Shape {
+pub(super) fn affine(node: u32) -> Shape {
     let strategy = Strategy { node: id_of(node).0.to_vec(), ..Strategy::default() };
     Shape { strategy: Some(strategy), ..cpus(1) }
 }
@@ -22,6 +22,16 @@ fn what_does_not_fit_here_is_served_elsewhere() {
     let mut at: Vec<u32> = nodes.grants().iter().map(|grant| grant.worker.node()).collect();
     at.sort_unstable();
     assert_eq!(at, [A, B, B]);
+}
+
+#[test]
+fn what_is_placed_here_by_its_strategy_wants_no_other_event() {
+    let mut nodes = Nodes::new(&[1]);
+    nodes.admit(A, ProcessKind::Worker);
+    nodes.demand(1, affine(A), 1);
+    assert!(nodes.parts[&A].node.next_wakeup().is_some_and(|at| at <= nodes.now));
+    nodes.event(A, Event::Tick);
+    assert_eq!(nodes.grants().len(), 1);
 }
 
 #[test]
@@ -155,24 +165,6 @@ fn a_grant_of_a_node_that_left_meanwhile_is_none() {
 }
 
 #[test]
-fn a_node_that_cannot_be_reached_is_asked_again_when_it_is_heard_of() {
-    let mut nodes = Nodes::new(&[1, 2]);
-    nodes.demand(1, cpus(2), 1);
-    nodes.demand(2, affine(B), 1);
-    nodes.wires.clear();
-    nodes.event(A, Event::PeerLost(B, "reset".into()));
-    assert!(unschedulable(&mut nodes).is_empty(), "it is a member still");
-    let asks = |wire: &(u32, u32, between_nodes::Body)| {
-        matches!(wire, (A, B, between_nodes::Body::AskLeases(_)))
-    };
-    assert!(!nodes.wires.iter().any(asks), "it may be dead");
-    nodes.event(B, Event::PeerLost(A, "reset".into()));
-    nodes.tell_load(B, A);
-    nodes.settle();
-    assert_eq!(nodes.grants().len(), 1);
-}
-
-#[test]
 fn spreading_deals() {
     let mut nodes = Nodes::new(&[4, 4, 4, 4]);
     let strategy = Some(Strategy { spread: true, ..Strategy::default() });
@@ -216,4 +208,33 @@ fn who_is_asked_by_a_node_it_does_not_know_yet_serves_it_when_it_does() {
     nodes.hear(A, from_control::Body::NodeJoined(infos[1].clone()));
     nodes.settle();
     assert_eq!(nodes.parts[&A].node.leases.len(), 1);
+}
+
+/// What a node that is silent was asked for is had elsewhere; what it grants all the same is granted.
+#[test]
+fn a_suspect_is_asked_for_nothing_and_what_it_was_asked_for_is_called_back() {
+    let mut nodes = Nodes::new(&[1, 4, 4]);
+    let suspect = |suspect| {
+        let load = Load { node: B, available: cpus(4).resources, suspect, ..Load::default() };
+        from_control::Body::Loads(Loads { loads: vec![load] })
+    };
+    nodes.demand(1, Shape { near: B, ..cpus(2) }, 1);
+    nodes.event(A, Event::Tick);
+    let asked = |wire: &&(u32, u32, between_nodes::Body)| {
+        matches!(wire, (A, B, between_nodes::Body::AskLeases(_)))
+    };
+    assert_eq!(nodes.wires.iter().filter(asked).count(), 1, "it is near its arguments");
+    // None of it comes, nor an answer.
+    nodes.hear(A, suspect(true));
+    nodes.event(A, Event::Tick);
+    let (held, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut nodes.wires).into_iter().partition(|(_, to, _)| *to == B);
+    nodes.wires = others.into();
+    nodes.settle();
+    assert_eq!(nodes.grants()[0].worker.node(), C);
+    // It is there again, and hears that it is asked for no more.
+    nodes.wires.extend(held);
+    nodes.hear(A, suspect(false));
+    nodes.settle();
+    assert!(nodes.grants().is_empty() && nodes.is_all_free(B));
 }

@@ -1,7 +1,7 @@
 //! The control service goes away and comes back: U-1, U-2, D-1.
 
-use oxiray_wire::cluster::{Kv, OfProcess};
-use oxiray_wire::control::{ActorCreated, ActorPhase, CreateActor, Empty, Text};
+use oxiray_wire::cluster::{Heads, Kv, OfProcess, Ping};
+use oxiray_wire::control::{ActorCreated, ActorPhase, CreateActor, NamedActor, Text};
 
 use super::*;
 
@@ -26,6 +26,12 @@ impl Nodes {
     fn ask_kv(&mut self, key: &str) {
         let question = Kv { key: key.into(), ..Kv::default() };
         self.say(DRIVER, to_node::Body::Kv(question));
+    }
+
+    fn ask_name(&mut self, request: u64) {
+        let actor = vec![request as u8; 16];
+        let asked = NamedActor { request, name: "boss".into(), actor, ..NamedActor::default() };
+        self.say(DRIVER, to_node::Body::NameActor(asked));
     }
 
     /// An actor whose worker is there.
@@ -72,6 +78,29 @@ fn what_is_said_while_it_is_away_is_said_when_it_is_back() {
     assert_eq!(nodes.parts[&A].node.nodes(), [B], "what was known still is");
 }
 
+/// U-3: also of what was asked before it went away.
+#[test]
+fn a_name_that_is_asked_for_while_it_is_away_is_asked_for_once() {
+    let mut nodes = Nodes::new(&[1]);
+    nodes.ask_name(1);
+    nodes.event(A, Event::ControlLost);
+    nodes.said();
+    nodes.ask_name(2);
+    nodes.pass(100 * MILLISECOND);
+    nodes.ask_name(3);
+    let nodes_there = vec![info(A, 1)];
+    nodes
+        .hear(A, from_control::Body::Welcome(Welcome { nodes: nodes_there, ..Welcome::default() }));
+    let asked = nodes.said().into_iter().filter_map(|body| match body {
+        to_control::Body::OfProcess(said) => match said.message?.body? {
+            to_node::Body::NameActor(asked) => Some(asked.request),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(asked.collect::<Vec<_>>(), [1, 2, 3]);
+}
+
 #[test]
 fn who_left_meanwhile_has_left_and_who_came_has_come() {
     let mut nodes = Nodes::new(&[1, 1]);
@@ -85,7 +114,7 @@ fn who_left_meanwhile_has_left_and_who_came_has_come() {
 #[test]
 fn one_that_says_nothing_is_dialled_again_and_given_up_after_a_minute() {
     let mut nodes = Nodes::new(&[1]);
-    nodes.hear(A, from_control::Body::Ping(Empty {}));
+    nodes.hear(A, from_control::Body::Ping(Ping::default()));
     assert!(matches!(nodes.said().last(), Some(to_control::Body::Pong(_))));
     nodes.pass(4900 * MILLISECOND);
     assert!(nodes.dials().is_empty());
@@ -107,10 +136,42 @@ fn one_that_says_nothing_is_dialled_again_and_given_up_after_a_minute() {
 }
 
 #[test]
+fn where_others_wait_it_is_looked_for_sooner_and_as_long_as_one_waits() {
+    let mut nodes = Nodes::new(&[1]);
+    let heads = |count: usize| Heads { addresses: vec!["10.0.0.1:1".into(); count] };
+    nodes.hear(A, from_control::Body::Heads(heads(2)));
+    nodes.pass(1400 * MILLISECOND);
+    assert!(nodes.dials().is_empty());
+    nodes.pass(100 * MILLISECOND);
+    assert_eq!(nodes.dials().len(), 1, "after a second and a half of silence");
+    // Those that wait say so for longer than a control service may be away.
+    for _ in 0..700 {
+        nodes.hear(A, from_control::Body::Standby(heads(2)));
+        nodes.pass(100 * MILLISECOND);
+        assert_eq!(nodes.dials().len(), 1, "another is asked soon");
+    }
+    assert_eq!(nodes.parts[&A].asked.excluded, None);
+    // Nobody is left.
+    for _ in 0..60 {
+        nodes.event(A, Event::ControlLost);
+        nodes.pass(SECOND);
+    }
+    assert!(nodes.parts[&A].asked.excluded.is_some());
+}
+
+#[test]
 fn one_that_refuses_ends_the_node() {
     let mut nodes = Nodes::new(&[1]);
     nodes.hear(A, from_control::Body::Refused(Text { text: "because".into() }));
     assert_eq!(nodes.parts[&A].asked.excluded.as_deref(), Some("because"));
+}
+
+#[test]
+fn one_that_gave_the_node_up_has_it_join_again() {
+    let mut nodes = Nodes::new(&[1]);
+    nodes.hear(A, from_control::Body::GivenUp(Text { text: "silence".into() }));
+    let asked = &nodes.parts[&A].asked;
+    assert_eq!((asked.rejoins.as_deref(), &asked.excluded), (Some("silence"), &None));
 }
 
 #[test]
@@ -164,7 +225,7 @@ fn loads_are_told_when_they_change_and_at_times_when_there_are_others() {
     nodes.lose(B);
     nodes.pass(20 * MILLISECOND);
     loads(&mut nodes);
-    nodes.hear(A, from_control::Body::Ping(Empty {}));
+    nodes.hear(A, from_control::Body::Ping(Ping::default()));
     nodes.pass(SECOND);
     assert_eq!(loads(&mut nodes), 0, "there is nobody else");
 }

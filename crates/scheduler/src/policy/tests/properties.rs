@@ -103,7 +103,7 @@ proptest! {
         let shape = shape(&[("CPU", cpus), ("GPU", gpus), ("unheard-of", u64::from(odd))]);
         let prefer = prefer.map(node);
         let request = Request {
-            shape: &shape, strategy: &strategy, selectors: &selectors, local: node(local), prefer, turn,
+            shape: &shape, strategy: &strategy, selectors: &selectors, fallbacks: &[], local: node(local), prefer, turn,
         };
         let admitted: Vec<_> = cluster.nodes().filter(|&n| admits(&cluster, &request, n)).collect();
         let anyone_now = admitted.iter().any(|&n| cluster.fits_now(n, &shape));

@@ -72,6 +72,28 @@ fn no_slab_passes_those_who_wait_and_all_are_asked_back() {
     assert!(bench.allocated()[0].1.is_some());
 }
 
+/// Whatever passes through has few places, also beside what stays; and what is remembered of it does
+/// not grow.
+#[test]
+fn memory_that_was_just_written_is_used_again() {
+    for stay in [0_usize, 5] {
+        let mut bench = Bench::new(LARGE);
+        let mut carver = bench.carver();
+        let staying: Vec<StoreKey> = (0..stay).map(|_| bench.carve(&mut carver, MADE_BY)).collect();
+        let mut places = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let passing = bench.carve(&mut carver, MADE_BY);
+            places.insert(bench.table.extent(passing.slot()).offset);
+            assert!(bench.table.doom(passing).is_some());
+        }
+        assert!(places.len() <= 1 + stay.div_ceil(2) + usize::from(stay > 0), "{}", places.len());
+        assert!(carver.remembered() <= 2 * (stay + 2), "{}", carver.remembered());
+        staying.iter().for_each(|key| assert!(bench.table.doom(*key).is_some()));
+        carver.sweep();
+        carver.validate();
+    }
+}
+
 #[test]
 fn objects_in_a_slab_outlive_its_holder() {
     let mut bench = Bench::new(LARGE);

@@ -2,6 +2,7 @@
 
 use oxiray_ids::{ProcessId, StoreKey};
 
+use super::super::Lack;
 use super::{Order, Record, SECOND, no_space, table};
 use crate::keeper::Keeper;
 use crate::table::Table;
@@ -157,7 +158,7 @@ fn what_never_fits_is_refused_at_once() {
         panic!("no refusal")
     };
     assert_eq!(*answered, request);
-    assert!(why.text.contains("larger than the whole object store") && !why.out_of_disk);
+    assert!(why.text.contains("larger than the whole object store") && why.lack == Lack::Memory);
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn patience_ends_when_nothing_moves() {
     bench.tick(2);
     let orders = bench.orders();
     let [Order::Allocated(OTHER, _, Err(why))] = &orders[..] else { panic!("{orders:?}") };
-    assert!(why.text.contains("is full") && why.store_full && !why.out_of_disk);
+    assert!(why.text.contains("is full") && why.lack == Lack::Memory);
 }
 
 #[test]
@@ -189,7 +190,19 @@ fn a_full_disk_is_named_in_the_refusal() {
     bench.tick(PATIENCE);
     let mut orders = bench.orders();
     let Some(Order::Allocated(OTHER, _, Err(why))) = orders.pop() else { panic!("{orders:?}") };
-    assert!(why.out_of_disk && why.text.contains("no space left"), "{why:?}");
+    assert!(why.lack == Lack::Disk && why.text.contains("no space left"), "{why:?}");
+}
+
+#[test]
+fn a_slow_disk_is_named_in_the_refusal() {
+    let mut bench = Bench::new(SIZE);
+    let kept = bench.object(SIZE);
+    bench.ask(OTHER, 1);
+    assert_eq!(bench.spilled(), [kept]);
+    bench.tick(PATIENCE);
+    let mut orders = bench.orders();
+    let Some(Order::Allocated(OTHER, _, Err(why))) = orders.pop() else { panic!("{orders:?}") };
+    assert!(why.lack == Lack::Memory && why.text.contains("has been writing 1 object"), "{why:?}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl World {
                 (Want::Fetch(key), false) => match answer {
                     Ok(()) => self.look_at(at, key),
                     Err(why) => {
-                        let freed = why == crate::keeper::freed();
+                        let freed = why == crate::keeper::Refusal::freed();
                         assert!(!freed || !self.must_be_there(key), "T-4: {key:?}");
                     }
                 },

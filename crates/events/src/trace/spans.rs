@@ -6,7 +6,8 @@
 use std::cmp::Reverse;
 
 use super::SHORTEST_PART_NS;
-use crate::history::{History, Process, Run, Span};
+use crate::history::{History, Process, Run, Runs, Span};
+use crate::lanes;
 use crate::task::Task;
 
 /// Spans in the order in which [`Lanes::place`] takes them.
@@ -16,32 +17,57 @@ pub(super) fn outer_first(spans: &[Span]) -> Vec<&Span> {
     spans
 }
 
-/// The lanes of one process. The first also shows its tasks.
-pub(super) struct Lanes<'a> {
+/// Where the marked spans of one process go. Its first lanes also show its tasks.
+pub(super) struct SpanLanes<'a> {
     history: &'a History,
     process: &'a Process,
+    /// How many lanes its tasks have.
+    tasks: usize,
+    unended: Vec<(Runs, u16)>,
     /// Of each lane, the ends of spans that are open, the innermost last.
     open: Vec<Vec<u64>>,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> SpanLanes<'a> {
     pub(super) fn new(history: &'a History, process: &'a Process) -> Self {
-        Self { history, process, open: vec![Vec::new()] }
+        let (unended, tasks) = lanes::unended(process);
+        Self { history, process, tasks, unended, open: vec![Vec::new(); tasks] }
     }
 
     /// The first lane that a span fits in, and whether that is a new one.
     pub(super) fn place(&mut self, span: &Span) -> (usize, bool) {
         let (start, end) = (span.start, span.start.saturating_add(span.duration));
-        let among_tasks = self.fits_among_tasks(start, end);
+        let of_task = match self.tasks {
+            1 => Some(0).filter(|_| self.fits_among_tasks(start, end)),
+            _ => self.lane_around(span, start, end),
+        };
         for (lane, open) in self.open.iter_mut().enumerate() {
             while open.pop_if(|outer| *outer <= start).is_some() {}
-            if (lane > 0 || among_tasks) && open.last().is_none_or(|outer| end <= *outer) {
+            let is_candidate = lane >= self.tasks || of_task == Some(lane);
+            if is_candidate && open.last().is_none_or(|outer| end <= *outer) {
                 open.push(end);
                 return (lane, false);
             }
         }
         self.open.push(vec![end]);
         (self.open.len() - 1, true)
+    }
+
+    /// The lane of the run of its task that a span is within, where several run at once.
+    fn lane_around(&self, span: &Span, start: u64, end: u64) -> Option<usize> {
+        let unended =
+            self.unended.iter().find(|(runs, _)| runs.task == span.task && runs.start <= start);
+        let after = self.process.runs.partition_point(|run| run.start <= start);
+        let is_around =
+            |run: &&Run| run.task == span.task && end <= run.start.saturating_add(run.duration);
+        let reaching = self.process.lanes.earliest_reaching(end);
+        let earlier = self.process.runs[..after].iter().rev();
+        let ended = earlier.take_while(|run| run.start >= reaching).find(is_around);
+        match (unended, ended) {
+            (Some((_, lane)), _) => Some(usize::from(*lane)),
+            (None, Some(run)) => self.fits_with(run, start, end).then_some(usize::from(run.lane)),
+            (None, None) => None,
+        }
     }
 
     /// Whatever lies between the tasks at its two ends is within it.
@@ -52,7 +78,7 @@ impl<'a> Lanes<'a> {
             after.checked_sub(1).map(|index| &runs[index])
         };
         // A task that never returned is not among the runs, and is drawn to its end.
-        let unended = self.process.running.filter(|running| {
+        let unended = self.process.unended().find(|running| {
             running.start > start && runs.last().is_none_or(|last| last.start < running.start)
         });
         unended.is_none_or(|running| end <= running.start)
