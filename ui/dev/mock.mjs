@@ -50,7 +50,12 @@ const routes = [
     (_, id) => world.actors().find((row) => row.actor_id === id) ?? missing("actor", id),
   ],
   [
-    /^(tasks|actors|objects|nodes|workers|jobs)$/,
+    /^placement-groups\/([^/]+)$/,
+    (_, id) =>
+      world.placementGroups().find((row) => row.placement_group_id === id) ?? missing("group", id),
+  ],
+  [
+    /^(tasks|actors|objects|nodes|workers|jobs|placement-groups)$/,
     (params, resource) => list(world, resource, params),
   ],
   [/^summary\/tasks$/, () => world.groups()],

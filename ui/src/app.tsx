@@ -1,10 +1,11 @@
 // The frame around all pages: navigation, the state of the connection, light and dark.
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { plural } from "./format";
 import { cluster, connection, reconnect } from "./live";
 import { ActorPage, ActorsPage } from "./pages/actors";
 import { ClusterPage } from "./pages/cluster";
+import { GroupPage, GroupsPage } from "./pages/groups";
 import { JobsPage } from "./pages/jobs";
 import { LogPage, LogsPage } from "./pages/logs";
 import { ObjectsPage } from "./pages/objects";
@@ -24,6 +25,7 @@ const SECTIONS: { path: string; title: string; icon: IconName }[] = [
   { path: "tasks", title: "Tasks", icon: "tasks" },
   { path: "actors", title: "Actors", icon: "actors" },
   { path: "objects", title: "Objects", icon: "objects" },
+  { path: "groups", title: "Placement groups", icon: "groups" },
   { path: "jobs", title: "Jobs", icon: "jobs" },
   { path: "workers", title: "Workers", icon: "workers" },
   { path: "logs", title: "Logs", icon: "logs" },
@@ -70,6 +72,8 @@ function Content({ route }: { route: Route }): JSX.Element {
   if (section === "actors")
     return first ? <ActorPage key={first} id={first} /> : <ActorsPage {...page} />;
   if (section === "objects") return <ObjectsPage {...page} />;
+  if (section === "groups")
+    return first ? <GroupPage key={first} id={first} /> : <GroupsPage {...page} />;
   if (section === "jobs") return <JobsPage {...page} />;
   if (section === "workers") return <WorkersPage {...page} />;
   if (section === "logs") {
@@ -89,7 +93,8 @@ function Content({ route }: { route: Route }): JSX.Element {
 
 function Navigation({ current, place }: { current: string | undefined; place: string }) {
   const [open, setOpen] = useState(false);
-  useEffect(() => setOpen(false), [place]);
+  // Before the other page is painted, or the menu would lie over it for a moment.
+  useLayoutEffect(() => setOpen(false), [place]);
   return (
     <header class={`side${open ? " open" : ""}`}>
       <div class="brand">
@@ -130,7 +135,7 @@ function Navigation({ current, place }: { current: string | undefined; place: st
 function Status() {
   const state = useStore(connection).state;
   const now = useStore(cluster);
-  const nodes = now?.nodes.filter((node) => node.state === "ALIVE").length ?? 0;
+  const nodes = now?.nodes.filter((node) => node.state !== "DEAD").length ?? 0;
   const text = { open: "Live", connecting: "Connecting", lost: "Not connected" }[state];
   return (
     <p class="status" data-connection={state}>

@@ -77,9 +77,9 @@ function open(): void {
 }
 
 /** What lists are about. The processor's load, for one, is not: it changes all the time. */
-function happenings({ nodes, tasks, actors, jobs, waiting }: Cluster): string {
+function happenings({ nodes, tasks, actors, jobs, placement_groups, waiting }: Cluster): string {
   const parts = nodes.map((node) => [node.node_id, node.state, node.workers, node.store_used]);
-  return JSON.stringify([parts, tasks, actors, jobs, waiting]);
+  return JSON.stringify([parts, tasks, actors, jobs, placement_groups, waiting]);
 }
 
 function close(): void {

@@ -1,6 +1,7 @@
 // Where the time of a task's newest attempt went: waiting of each kind, then the parts of running. Pure.
 import { duration } from "./format";
 import { stageOf } from "./progress";
+import type { TaskState } from "./row-types";
 import type { Task, TaskDetail } from "./rows";
 
 export interface Phase {
@@ -11,7 +12,7 @@ export interface Phase {
 }
 
 /** Each kind of waiting, from the state that begins it to the one that ends it. */
-const WAITS: [name: string, from: string, to: string, tone: string][] = [
+const WAITS: [name: string, from: TaskState, to: TaskState, tone: string][] = [
   ["waited for arguments", "PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "arguments"],
   ["waited for a worker", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER", "pending"],
   ["waited at the worker", "SUBMITTED_TO_WORKER", "RUNNING", "queued"],

@@ -1,13 +1,7 @@
-// What the server answers, as types. Names are those of the REST API (docs/dashboard.md).
+// What the server answers, as types. Names are those of the REST API (docs/dashboard.md). Rows of
+// lists are as the engine declares them: row-types.ts is made from that.
 
-export type TaskState =
-  | "PENDING_ARGS_AVAIL"
-  | "PENDING_NODE_ASSIGNMENT"
-  | "SUBMITTED_TO_WORKER"
-  | "RUNNING"
-  | "FINISHED"
-  | "FAILED"
-  | "UNKNOWN";
+import type * as made from "./row-types";
 
 /** Counts by state; states that nothing is in may be absent. */
 export type Counts = Partial<Record<string, number>>;
@@ -15,136 +9,22 @@ export type Counts = Partial<Record<string, number>>;
 /** Milliseconds since 1970, or null while there is no such moment. */
 export type Moment = number | null;
 
-export interface Task {
-  task_id: string;
-  attempt_number: number;
-  name: string;
-  state: TaskState;
-  job_id: string | null;
-  actor_id: string | null;
-  type: string;
-  func_or_class_name: string | null;
-  parent_task_id: string | null;
-  node_id: string | null;
-  worker_id: string | null;
-  worker_pid: number | null;
-  error_type: string | null;
-  creation_time_ms: Moment;
-  start_time_ms: Moment;
-  end_time_ms: Moment;
-  duration_ms: number | null;
-}
+export type Task = made.TaskRow;
 
-/** A task as its own page has it. */
-export interface TaskDetail extends Task {
-  error_message?: string | null;
-  fetch_ms?: number | null;
-  execute_ms?: number | null;
-  store_ms?: number | null;
-  needs?: string[];
-  feeds?: string[];
-  events?: { state: string; created_ms: Moment }[];
-  attempts?: Attempt[];
-  task_log_info?: { stdout_file: string; stderr_file: string } | null;
-  why?: string | null;
-}
+/** A task as its own page has it; in a list the rest is missing. */
+export type TaskDetail = made.TaskRow & Partial<made.TaskDetail>;
 
-/** One try of a task. */
-export interface Attempt {
-  attempt_number: number;
-  state: string;
-  worker_pid: number | null;
-  start_time_ms: Moment;
-  end_time_ms: Moment;
-  error_type: string | null;
-  error_message?: string | null;
-}
+/** An actor; why it is not alive yet is known where it was asked for. */
+export type Actor = made.ActorRow & Partial<made.ActorDetail>;
 
-export interface Actor {
-  actor_id: string;
-  class_name: string;
-  state: string;
-  job_id: string | null;
-  name: string | null;
-  node_id: string | null;
-  pid: number | null;
-  ray_namespace: string | null;
-  is_detached: boolean | null;
-  num_restarts: number | null;
-  required_resources: Record<string, number> | null;
-  death_cause: string | null;
-  /** Why it is not alive yet. */
-  why?: string | null;
-}
+export type ClusterNode = made.NodeRow;
+export type Worker = made.WorkerRow;
+export type Job = made.JobRow;
+export type StoredObject = made.ObjectRow;
+export type Bundle = made.BundleRow;
 
-export interface ClusterNode {
-  node_id: string;
-  node_number: number | null;
-  node_ip: string | null;
-  node_name: string | null;
-  is_head_node: boolean;
-  state: string;
-  state_message: string | null;
-  resources_total: Record<string, number>;
-  resources_available: Record<string, number>;
-  labels: Record<string, string> | null;
-  start_time_ms: Moment;
-  end_time_ms: Moment;
-  store_size: number | null;
-  store_used: number | null;
-  store_objects: number | null;
-  disk_bytes: number | null;
-  waiting: string[] | null;
-  workers: number | null;
-  pid: number | null;
-  cpu_percent: number | null;
-  memory_used: number | null;
-  memory_total: number | null;
-}
-
-export interface Worker {
-  worker_id: string;
-  pid: number | null;
-  node_id: string | null;
-  worker_type: string;
-  is_alive: boolean;
-  activity: string | null;
-  job_id: string | null;
-  actor_id: string | null;
-  start_time_ms: Moment;
-  exit_detail: string | null;
-  rss: number | null;
-}
-
-export interface Job {
-  job_id: string;
-  status: string;
-  entrypoint: string | null;
-  driver_pid: number | null;
-  driver_node_id: string | null;
-  namespace: string | null;
-  /** What it failed of. */
-  message?: string | null;
-  start_time_ms: Moment;
-  end_time_ms: Moment;
-}
-
-export interface StoredObject {
-  object_id: string;
-  object_size: number | null;
-  task_status: string | null;
-  reference_type: string | null;
-  call_site: string | null;
-  type: string | null;
-  pid: number | null;
-  ip: string | null;
-  node_id: string | null;
-  place: string | null;
-  /** By kind: local, tasks, captured, in_flight. */
-  references: Record<string, number> | null;
-  borrowers: number | null;
-  pinned: boolean | null;
-}
+/** A placement group; its bundles where one alone is asked for. */
+export type PlacementGroup = made.PlacementGroupRow & Partial<made.PlacementGroupDetail>;
 
 /** One page of a list: of `total` rows `filtered` match, and these are some of them. */
 export interface Page<Row> {
@@ -170,6 +50,7 @@ export interface Cluster {
   tasks: Counts;
   actors: Counts;
   jobs: Counts;
+  placement_groups?: Counts;
   waiting: string[] | null;
   /** What no node could be asked for, in sentences. */
   missing?: string[];
@@ -211,6 +92,8 @@ export interface TimelineRow {
   node_id: string;
   worker_id: string | null;
   pid: number | null;
+  /** Of a process that runs several calls at once, from 0. */
+  lane: number;
   label: string;
   spans: Span[];
 }

@@ -22,10 +22,10 @@ export interface Sample {
 
 export function sampleOf(cluster: Cluster, now: number): Sample {
   const tasks = progressOf(cluster.tasks);
-  const alive = cluster.nodes.filter((node) => node.state === "ALIVE");
+  const alive = cluster.nodes.filter((node) => node.state !== "DEAD");
   return {
     time: now / 1000,
-    ended: tasks.done + tasks.failed + tasks.unknown,
+    ended: tasks.done + tasks.failed + tasks.cancelled + tasks.unknown,
     running: tasks.running,
     pending: tasks.pending,
     failed: tasks.failed,

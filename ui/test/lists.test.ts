@@ -4,6 +4,7 @@ import { phases } from "../src/phases";
 import { progressOf } from "../src/progress";
 import { condition, listPath, parseQuery } from "../src/query";
 import { KEPT_SECONDS, keep, rates, type Sample } from "../src/samples";
+import type { TaskState } from "../src/row-types";
 import type { TaskDetail } from "../src/rows";
 
 test("what is typed is conditions and text", () => {
@@ -30,6 +31,7 @@ test("states are grouped into stages", () => {
     RUNNING: 3,
     FINISHED: 4,
     FAILED: 5,
+    CANCELLED: 7,
     UNKNOWN: 6,
   };
   expect(progressOf(states)).toEqual({
@@ -37,8 +39,9 @@ test("states are grouped into stages", () => {
     running: 3,
     done: 4,
     failed: 5,
+    cancelled: 7,
     unknown: 6,
-    total: 21,
+    total: 28,
   });
 });
 
@@ -57,7 +60,7 @@ test("where a task's time went, as finely as it is known", () => {
     ["executed", 5],
   ];
   expect(named(task)).toEqual([["waited", 10], ...ran]);
-  const events = [
+  const events: TaskState[] = [
     "PENDING_ARGS_AVAIL",
     "PENDING_NODE_ASSIGNMENT",
     "SUBMITTED_TO_WORKER",

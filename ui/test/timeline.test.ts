@@ -11,7 +11,7 @@ import {
   whole,
   zoom,
 } from "../src/timeline/geometry";
-import { laneAt, layout } from "../src/timeline/lanes";
+import { laneAt, laneOf, layout } from "../src/timeline/lanes";
 import { density, firstAt, nextAfter, prepared, spanAt } from "../src/timeline/spans";
 import type { Span, TimelineRow } from "../src/rows";
 
@@ -68,10 +68,11 @@ test("ticks are round and their labels fit", () => {
   }
 });
 
-const row = (node: string, worker: string, spans: Span[] = []): TimelineRow => ({
+const row = (node: string, worker: string, spans: Span[] = [], lane = 0): TimelineRow => ({
   node_id: node,
   worker_id: worker,
   pid: 1,
+  lane,
   label: worker,
   spans,
 });
@@ -85,7 +86,28 @@ test("rows of one node are together under its heading", () => {
   }
   expect(laneAt(placed.lanes, placed.height)).toBe(null);
   expect(laneAt(placed.lanes, -1)).toBe(null);
-  expect(placed.byWorker.get("3")?.label).toBe("3");
+  expect(placed.byWorker.get("3")?.[0]?.label).toBe("3");
+});
+
+test("a process that runs several calls has a lane for each, and a task is in the one that has it", () => {
+  const span = (start: number, id: string): Span => [start, 10, 0, 1, "FINISHED", id];
+  const rows = [
+    row("a", "1", [span(0, "first"), span(20, "third")]),
+    row("a", "1", [span(5, "second")], 1),
+  ];
+  const placed = layout(rows, (id) => id);
+  expect(placed.byWorker.get("1")).toHaveLength(2);
+  const data = prepared({ from: 0, to: 30, first: 0, last: 30, names: ["f"], rows }, 100);
+  const task = (id: string, start: number) => ({
+    task_id: id,
+    worker_id: "1",
+    start_time_ms: start,
+  });
+  const at = (id: string, start: number) => laneOf(placed, task(id, start), [null, data]);
+  expect(at("first", 0)).toBe(placed.lanes[1]);
+  expect(at("second", 5)).toBe(placed.lanes[2]);
+  expect(at("third", 20)).toBe(placed.lanes[1]);
+  expect(at("nowhere", 20)).toBe(placed.lanes[1]);
 });
 
 test("what is under the pointer is what was drawn last there", () => {

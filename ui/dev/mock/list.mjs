@@ -39,6 +39,7 @@ function rows(world, resource) {
     nodes: () => world.nodeRows(now),
     workers: () => world.workerRows(),
     jobs: () => world.jobs(),
+    "placement-groups": () => world.placementGroups(),
   };
   return made[resource]();
 }

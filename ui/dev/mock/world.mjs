@@ -204,6 +204,34 @@ export class World {
     }));
   }
 
+  placementGroups() {
+    const bundles = (placed) =>
+      [0, 1, 2].map((i) => ({
+        bundle_index: i,
+        resources: { CPU: 2, GPU: placed ? 1 : 16 },
+        node_id: placed ? this.nodes[i % this.nodes.length].id : null,
+      }));
+    return ["CREATED", "PENDING", "REMOVED"].map((state, i) => ({
+      placement_group_id: `0${i + 1}`.padEnd(36, "0"),
+      name: ["trainers", "far too large", ""][i],
+      state,
+      creator_job_id: "01000000",
+      strategy: ["STRICT_SPREAD", "PACK", "SPREAD"][i],
+      is_detached: i === 0,
+      ray_namespace: "default",
+      bundle_count: 3,
+      node_ids: state === "CREATED" ? this.nodes.map((node) => node.id) : [],
+      why: [
+        null,
+        "its bundle 0, {CPU: 2, GPU: 16}, fits nowhere: no node is large enough",
+        "it was removed by remove_placement_group()",
+      ][i],
+      start_time_ms: this.started + 2000 + i * 700,
+      end_time_ms: state === "REMOVED" ? this.started + 9000 : null,
+      bundles: bundles(state === "CREATED"),
+    }));
+  }
+
   objects() {
     return Array.from({ length: 240 }, (_, i) => {
       const worker = this.workers[i % this.workers.length];
@@ -255,6 +283,7 @@ export class World {
       tasks,
       actors: { ALIVE: 4, DEAD: 1, RESTARTING: 1 },
       jobs: { RUNNING: 1, SUCCEEDED: 1, FAILED: 1 },
+      placement_groups: { CREATED: 1, PENDING: 1, REMOVED: 1 },
       waiting: [],
       missing: [],
     };

@@ -3,6 +3,7 @@ import { clock, count, words } from "../format";
 import { cluster } from "../live";
 import { useLoad } from "../load";
 import { Card } from "../parts/card";
+import { EndButton } from "../parts/end-button";
 import { Facts } from "../parts/facts";
 import { Id } from "../parts/id";
 import { List, type Chip } from "../parts/list";
@@ -81,6 +82,14 @@ export function ActorPage({ id }: { id: string }) {
         <p class="sub">
           <Id id={actor.actor_id} copy />
         </p>
+        {actor.state !== "DEAD" && (
+          <EndButton
+            path={`actors/${encodeURIComponent(actor.actor_id)}/kill`}
+            label="Kill"
+            question="End this actor for good, with all that it does?"
+            done={reload}
+          />
+        )}
       </div>
       {actor.death_cause && (
         <Card title="Why it died" tone="failed">

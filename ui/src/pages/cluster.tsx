@@ -48,7 +48,7 @@ export function ClusterPage() {
 
 function Tiles({ now }: { now: Cluster }) {
   const tasks = progressOf(now.tasks);
-  const alive = now.nodes.filter((node) => node.state === "ALIVE");
+  const alive = now.nodes.filter((node) => node.state !== "DEAD");
   const memory = sum(alive.map((node) => node.memory_total));
   const used = sum(alive.map((node) => node.memory_used));
   const cpus = now.resources_total["CPU"] ?? 0;

@@ -1,4 +1,4 @@
-// Jobs: the programs that used this session.
+// Jobs: the programs that used this session, and what was handed in to run in it.
 import { ago, clock, duration } from "../format";
 import { List } from "../parts/list";
 import { State } from "../parts/state";
@@ -7,9 +7,16 @@ import { link, type Route } from "../router";
 import type { Job } from "../rows";
 
 const COLUMNS: Column<Job>[] = [
-  { title: "Job", sort: "job_id", cell: (job) => <code class="id">{job.job_id}</code> },
+  {
+    title: "Job",
+    sort: "job_id",
+    cell: (job) => <code class="id">{job.submission_id ?? job.job_id}</code>,
+  },
   { title: "Program", sort: "entrypoint", wide: true, cell: (job) => job.entrypoint || "–" },
-  { title: "Why it failed", cell: (job) => job.message ?? "" },
+  {
+    title: "Why it failed",
+    cell: (job) => (job.status === "FAILED" ? (job.message ?? "") : ""),
+  },
   { title: "Status", sort: "status", cell: (job) => <State state={job.status} /> },
   { title: "Process", sort: "driver_pid", numeric: true, cell: (job) => job.driver_pid ?? "–" },
   {
@@ -27,6 +34,9 @@ const COLUMNS: Column<Job>[] = [
       <span class="links">
         <a href={link(["tasks"], { q: `job_id=${job.job_id}` })}>Tasks</a>
         <a href={link(["actors"], { q: `job_id=${job.job_id}` })}>Actors</a>
+        {job.log_file && job.driver_node_id && (
+          <a href={link(["logs", job.driver_node_id, job.log_file])}>Log</a>
+        )}
       </span>
     ),
   },
@@ -45,7 +55,7 @@ export function JobsPage({ route }: { route: Route }) {
         columns={COLUMNS}
         keyOf={(job) => `${job.job_id}/${job.driver_pid}`}
         sort="-start_time_ms"
-        empty="No program has connected to this session yet."
+        empty="No program has connected to this session, and no job was handed in."
       />
     </>
   );

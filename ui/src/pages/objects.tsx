@@ -8,11 +8,12 @@ import { Meter } from "../parts/progress";
 import { State } from "../parts/state";
 import type { Column } from "../parts/table";
 import { link, type Route } from "../router";
+import type { ObjectPlace } from "../row-types";
 import type { StoredObject } from "../rows";
 import { useStore } from "../store";
 
 /** The words of `oxiray list objects`, and what they mean. */
-const PLACES: Record<string, string> = {
+const PLACES: Record<ObjectPlace, string> = {
   pending: "it is not made yet",
   process: "in the memory of the process that owns it",
   memory: "in the object store",
@@ -21,7 +22,10 @@ const PLACES: Record<string, string> = {
 };
 
 const COLUMNS: Column<StoredObject>[] = [
-  { title: "Object", cell: (object) => <Id id={object.object_id} copy /> },
+  {
+    title: "Object",
+    cell: (object) => (object.object_id ? <Id id={object.object_id} copy /> : "–"),
+  },
   {
     title: "Size",
     sort: "object_size",
@@ -31,7 +35,7 @@ const COLUMNS: Column<StoredObject>[] = [
   {
     title: "Place",
     sort: "place",
-    cell: (object) => <span title={PLACES[object.place ?? ""]}>{object.place}</span>,
+    cell: (object) => <span title={PLACES[object.place]}>{object.place}</span>,
   },
   { title: "Held by", wide: true, cell: (object) => <Holder object={object} /> },
   { title: "References", numeric: true, cell: (object) => <References object={object} /> },
@@ -65,7 +69,7 @@ export function ObjectsPage({ route }: { route: Route }) {
       {now && (
         <div class="meters card">
           {now.nodes
-            .filter((node) => node.state === "ALIVE")
+            .filter((node) => node.state !== "DEAD")
             .map((node) => (
               <Meter
                 key={node.node_id}

@@ -5,6 +5,7 @@ import { clock, count, duration, words } from "../format";
 import { useLoad } from "../load";
 import { AnsiText } from "../parts/ansi-text";
 import { Card } from "../parts/card";
+import { EndButton } from "../parts/end-button";
 import { Facts } from "../parts/facts";
 import { Copy, Id } from "../parts/id";
 import { Empty, Failure } from "../parts/notice";
@@ -36,6 +37,14 @@ export function TaskPage({ id }: { id: string }) {
           <a class="button aside" href={link(["timeline"], { task: task.task_id })}>
             Show in the timeline
           </a>
+        )}
+        {(stage === "running" || stage === "pending") && task.type !== "ACTOR_CREATION_TASK" && (
+          <EndButton
+            path={`tasks/${encodeURIComponent(task.task_id)}/cancel`}
+            label="Cancel"
+            question="Cancel this task and all that it has submitted?"
+            done={reload}
+          />
         )}
       </div>
       {stage === "failed" && <FailureOf task={task} />}

@@ -69,7 +69,7 @@ export function TasksPage({ route }: { route: Route }) {
 }
 
 function chips(all: Progress): Chip[] {
-  const ended = ["RUNNING", "FINISHED", "FAILED", "UNKNOWN"];
+  const ended = ["RUNNING", "FINISHED", "FAILED", "CANCELLED", "UNKNOWN"];
   return [
     {
       label: "Waiting",
@@ -93,13 +93,15 @@ function chips(all: Progress): Chip[] {
       count: all.failed,
       tone: "failed",
     },
-    ...(all.unknown > 0 ? [unknown(all.unknown)] : []),
+    ...(all.cancelled > 0 ? [rare("Cancelled", all.cancelled)] : []),
+    // A node took with it how they ended.
+    ...(all.unknown > 0 ? [rare("Unknown", all.unknown)] : []),
   ];
 }
 
-/** Rare: a node took with it how they ended. */
-function unknown(count: number): Chip {
-  return { label: "Unknown", value: "unknown", filters: ["state=UNKNOWN"], count, tone: "unknown" };
+function rare(label: "Cancelled" | "Unknown", count: number): Chip {
+  const value = label.toLowerCase();
+  return { label, value, filters: [`state=${label.toUpperCase()}`], count, tone: value };
 }
 
 /** So many names are shown at first: a program rarely has more that matter. */

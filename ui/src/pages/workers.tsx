@@ -6,6 +6,7 @@ import { Inspection, type Look } from "../parts/inspection";
 import { List, type Chip } from "../parts/list";
 import type { Column } from "../parts/table";
 import { link, type Route } from "../router";
+import type * as made from "../row-types";
 import type { Worker } from "../rows";
 
 const CHIPS: Chip[] = [
@@ -61,7 +62,7 @@ export function WorkersPage({ route }: { route: Route }) {
         noun="process"
         nouns="processes"
         columns={columns}
-        keyOf={(worker) => worker.worker_id}
+        keyOf={(worker) => worker.worker_id ?? `${worker.node_id}/${worker.pid}`}
         sort="pid"
         chips={CHIPS}
         empty="No process takes part in this session."
@@ -70,6 +71,14 @@ export function WorkersPage({ route }: { route: Route }) {
     </>
   );
 }
+
+const DOES: Record<made.Activity, string> = {
+  idle: "nothing",
+  task: "runs a task",
+  driver: "runs a program",
+  actor: "is an actor",
+  ended: "ended",
+};
 
 function Activity({ worker }: { worker: Worker }) {
   if (!worker.is_alive) return <>ended{worker.exit_detail && `: ${worker.exit_detail}`}</>;
@@ -80,11 +89,5 @@ function Activity({ worker }: { worker: Worker }) {
       </>
     );
   }
-  return (
-    <>
-      {{ idle: "nothing", task: "runs a task", driver: "runs a program" }[worker.activity ?? ""] ??
-        worker.activity ??
-        "–"}
-    </>
-  );
+  return <>{DOES[worker.activity]}</>;
 }

@@ -5,6 +5,7 @@ const SHAPES = {
   timeline: "M4 6h9M8 12h12M4 18h7",
   tasks: "M4 6.5l1.5 1.5L8 5M4 12.5l1.5 1.5L8 11M4 18.5L5.5 20 8 17M12 6.5h8M12 12.5h8M12 18.5h8",
   actors: "M12 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM5 20c.5-4 3.3-6 7-6s6.5 2 7 6",
+  groups: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
   jobs: "M4 8h16v11H4zM9 8V5h6v3M4 13h16",
   objects: "M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5 8-4.5M12 12v9",
   workers: "M7 7h10v10H7zM10 3v4M14 3v4M10 17v4M14 17v4M3 10h4M3 14h4M17 10h4M17 14h4",

@@ -25,7 +25,7 @@ export function Inspection({ look, close }: { look: Look; close: () => void }) {
   useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     const ended = new AbortController();
-    const path = `workers/${encodeURIComponent(worker.worker_id)}/`;
+    const path = `workers/${encodeURIComponent(worker.worker_id ?? "")}/`;
     let made: string | null = null;
     setError(null);
     const ask =

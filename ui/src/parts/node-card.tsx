@@ -9,7 +9,7 @@ import { State } from "./state";
 export function NodeCard({ node, name }: { node: ClusterNode; name: string }) {
   const cpus = node.resources_total["CPU"] ?? 0;
   const busy = cpus - (node.resources_available["CPU"] ?? cpus);
-  const alive = node.state === "ALIVE";
+  const alive = node.state !== "DEAD";
   return (
     <article class={`card node${alive ? "" : " gone"}`} aria-label={name}>
       <header>

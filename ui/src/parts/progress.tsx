@@ -1,14 +1,18 @@
 // Bars: how far a group of tasks is, and how full something is.
 import { count, plural } from "../format";
-import { STAGES, type Progress } from "../progress";
+import { STAGES, type Progress, type Stage } from "../progress";
 
 const WORDS = {
   done: "done",
   running: "running",
   failed: "failed",
+  cancelled: "cancelled",
   unknown: "unknown",
   pending: "waiting",
 };
+
+/** Said only where there are any. */
+const RARE: readonly Stage[] = ["cancelled", "unknown"];
 
 export function ProgressBar({ progress, label }: { progress: Progress; label: string }) {
   const present = STAGES.filter((stage) => progress[stage] > 0);
@@ -31,7 +35,7 @@ export function ProgressBar({ progress, label }: { progress: Progress; label: st
 export function Legend({ progress }: { progress: Progress }) {
   return (
     <ul class="legend">
-      {STAGES.filter((stage) => stage !== "unknown" || progress[stage] > 0).map((stage) => (
+      {STAGES.filter((stage) => !RARE.includes(stage) || progress[stage] > 0).map((stage) => (
         <li key={stage}>
           <span class={`dot tone-${stage}`} />
           {count(progress[stage])} {WORDS[stage]}

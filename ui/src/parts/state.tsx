@@ -5,9 +5,12 @@ const TONES: Record<string, string> = {
   FINISHED: "done",
   SUCCEEDED: "done",
   ALIVE: "done",
+  CREATED: "done",
   RUNNING: "running",
   FAILED: "failed",
+  CANCELLED: "cancelled",
   DEAD: "failed",
+  REMOVED: "failed",
   RESTARTING: "pending",
 };
 

@@ -4,7 +4,7 @@ import { ColourBook } from "../colour";
 import type { Span } from "../rows";
 import { theme } from "../theme";
 import { pan, spanOf, toMoment, zoom } from "./geometry";
-import { laneAt, type Lane } from "./lanes";
+import { laneAt, laneOf, type Lane } from "./lanes";
 import type { TimelineModel } from "./model";
 import { AXIS_HEIGHT, paint } from "./paint";
 import { paletteOf, type Palette } from "./palette";
@@ -226,8 +226,9 @@ export class Hands {
 
   /** Scrolls so that the selected task's lane is seen. */
   private bringIntoView(): void {
-    const worker = this.model.selection.get()?.task.worker_id;
-    const lane = worker && this.model.rows.get().byWorker.get(worker);
+    const task = this.model.selection.get()?.task;
+    const data = [this.model.detail.get(), this.model.overview.get()];
+    const lane = task && laneOf(this.model.rows.get(), task, data);
     if (!lane) return;
     const room = this.height - AXIS_HEIGHT;
     if (lane.top < this.scroll) this.scroll = lane.top;

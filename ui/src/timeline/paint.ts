@@ -2,7 +2,7 @@
 // call paints one frame, from what is loaded; it asks for nothing and keeps nothing.
 import type { Span, TaskDetail } from "../rows";
 import { spanOf, ticks, toX, type Range } from "./geometry";
-import { laneAt, type Lane, type Layout } from "./lanes";
+import { laneAt, laneOf, type Lane, type Layout } from "./lanes";
 import type { Selection } from "./model";
 import type { Palette } from "./palette";
 import { firstAt, type Dataset, type Row } from "./spans";
@@ -100,6 +100,10 @@ function without(view: Range, detail: Dataset | null): Range[] {
   ].filter((part) => part.to > part.from);
 }
 
+function hasFailed(span: Span): boolean {
+  return span[4] === "FAILED" || span[4] === "CANCELLED";
+}
+
 function paintSpans(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -128,7 +132,7 @@ function paintSpans(
       if (end <= covered && end - x < 1) continue;
       const wide = Math.max(1, end - x);
       covered = x + wide;
-      const next = span[4] === "FAILED" ? palette.failed : colours[span[2]]!;
+      const next = hasFailed(span) ? palette.failed : colours[span[2]]!;
       if (next !== colour) context.fillStyle = colour = next;
       // A hair of ground between neighbours, where there is room for one.
       const gap = wide > 4 ? 1 : 0;
@@ -142,7 +146,7 @@ function paintSpans(
   for (const [span, x, end] of named) {
     const name = data.names[span[2]] ?? "";
     const text = span[3] > 1 ? `${name} ×${span[3].toLocaleString("en-US")}` : name;
-    context.fillStyle = span[4] === "FAILED" ? "#fff" : palette.text;
+    context.fillStyle = hasFailed(span) ? "#fff" : palette.text;
     const shown = fitted(context, text, end - x - 10);
     if (shown) context.fillText(shown, x + 5, lane.top + lane.height / 2 + 0.5);
     if (span[4] === "RUNNING" && end < width) {
@@ -231,7 +235,7 @@ interface Box {
 }
 
 function box(scene: Scene, task: TaskDetail): Box | null {
-  const lane = task.worker_id ? scene.layout.byWorker.get(task.worker_id) : undefined;
+  const lane = laneOf(scene.layout, task, [scene.detail, scene.overview]);
   if (!lane || task.start_time_ms === null) return null;
   const room = scene.width - scene.gutter;
   const end = task.end_time_ms ?? Date.now();

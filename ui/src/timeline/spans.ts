@@ -20,8 +20,10 @@ export interface Dataset {
 }
 
 /** What tells rows apart in all answers. */
-export function rowKey(row: Pick<TimelineRow, "node_id" | "worker_id" | "pid" | "label">): string {
-  return `${row.node_id}/${row.worker_id ?? row.pid ?? row.label}`;
+export function rowKey(
+  row: Pick<TimelineRow, "node_id" | "worker_id" | "pid" | "label" | "lane">,
+): string {
+  return `${row.node_id}/${row.worker_id ?? row.pid ?? row.label}/${row.lane}`;
 }
 
 export function prepared(view: TimelineView, width: number): Dataset {
