@@ -13,9 +13,16 @@ What is imported here is what every program needs; the rest comes at its first u
 
 from __future__ import annotations
 
+try:
+    from . import _native  # noqa: F401
+except ImportError as error:
+    from ._no_module import explain
+
+    raise explain(error) from error
+
 from . import actor
 from ._actor import kill, method
-from ._native import ObjectRef, get, put, wait
+from ._native import ObjectRef, ObjectRefGenerator, get, put, wait
 from ._remote import remote
 from ._session import init, is_initialized, shutdown
 from ._version import __version__
@@ -26,18 +33,26 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import (
+        autoscaler,
+        client_builder,
         cloudpickle,
+        cross_language,
+        dag,
         exceptions,
         experimental,
         internal,
+        job_config,
         profiling,
         remote_function,
         runtime_context,
+        runtime_env,
         types,
         util,
+        widgets,
     )
     from ._cancel import cancel
     from ._cluster import available_resources, cluster_resources, nodes
+    from ._generators import DynamicObjectRefGenerator
     from ._ids import (
         ActorClassID,
         ActorID,
@@ -45,33 +60,49 @@ if TYPE_CHECKING:
         FunctionID,
         JobID,
         NodeID,
+        PlacementGroupID,
         TaskID,
         UniqueID,
         WorkerID,
     )
+    from ._logging_config import LoggingConfig
     from ._named_actors import get_actor
     from ._timeline import timeline
+    from .client_builder import ClientBuilder, client
+    from .cross_language import Language, cpp_function, java_actor_class, java_function
     from .profiling import profile
-    from .runtime_context import get_gpu_ids, get_runtime_context
+    from .runtime_context import get_gpu_ids, get_runtime_context, get_tpu_ids
 
 ObjectID = ObjectRef
 
 SCRIPT_MODE = 0
 WORKER_MODE = 1
+LOCAL_MODE = 2
+SPILL_WORKER_MODE = 3
+RESTORE_WORKER_MODE = 4
 
 # Names that come at their first use, and where from. None: the submodule itself.
 _LATER = {
     "ActorClassID": "_ids",
     "ActorID": "_ids",
+    "ClientBuilder": "client_builder",
     "ClusterID": "_ids",
+    "DynamicObjectRefGenerator": "_generators",
     "FunctionID": "_ids",
     "JobID": "_ids",
+    "Language": "cross_language",
+    "LoggingConfig": "_logging_config",
     "NodeID": "_ids",
+    "PlacementGroupID": "_ids",
     "TaskID": "_ids",
     "UniqueID": "_ids",
     "WorkerID": "_ids",
     "available_resources": "_cluster",
     "cancel": "_cancel",
+    "client": "client_builder",
+    "cpp_function": "cross_language",
+    "java_actor_class": "cross_language",
+    "java_function": "cross_language",
     "cluster_resources": "_cluster",
     "nodes": "_cluster",
     "timeline": "_timeline",
@@ -79,50 +110,78 @@ _LATER = {
     "get_gpu_ids": "runtime_context",
     "get_actor": "_named_actors",
     "get_runtime_context": "runtime_context",
+    "get_tpu_ids": "runtime_context",
     "_private": None,
+    "autoscaler": None,
+    "client_builder": None,
     "cloudpickle": None,
+    "cross_language": None,
+    "dag": None,
     "exceptions": None,
     "experimental": None,
     "internal": None,
+    "job_submission": None,
+    "job_config": None,
     "profiling": None,
     "ray_constants": None,
     "remote_function": None,
     "runtime_context": None,
+    "runtime_env": None,
     "state": None,
     "types": None,
     "util": None,
+    "widgets": None,
     "worker": None,
 }
 
 __all__ = [
+    "LOCAL_MODE",
+    "RESTORE_WORKER_MODE",
     "SCRIPT_MODE",
+    "SPILL_WORKER_MODE",
     "WORKER_MODE",
     "ActorClassID",
     "ActorID",
+    "ClientBuilder",
     "ClusterID",
+    "DynamicObjectRefGenerator",
     "FunctionID",
     "JobID",
+    "Language",
+    "LoggingConfig",
     "NodeID",
     "ObjectID",
     "ObjectRef",
+    "ObjectRefGenerator",
+    "PlacementGroupID",
     "TaskID",
     "UniqueID",
     "WorkerID",
     "__version__",
     "actor",
+    "autoscaler",
     "available_resources",
     "cancel",
+    "client",
+    "client_builder",
     "cloudpickle",
     "cluster_resources",
+    "cpp_function",
+    "cross_language",
+    "dag",
     "exceptions",
     "experimental",
     "get",
     "get_actor",
     "get_gpu_ids",
     "get_runtime_context",
+    "get_tpu_ids",
     "init",
     "internal",
     "is_initialized",
+    "java_actor_class",
+    "java_function",
+    "job_config",
     "kill",
     "method",
     "nodes",
@@ -132,17 +191,21 @@ __all__ = [
     "remote",
     "remote_function",
     "runtime_context",
+    "runtime_env",
     "shutdown",
     "timeline",
     "types",
     "util",
     "wait",
+    "widgets",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ._absent import no_such_name
+
+        raise no_such_name(__name__, name)
     from importlib import import_module
 
     source = _LATER[name]

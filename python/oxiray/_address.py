@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import _native, _settings
@@ -16,6 +17,8 @@ class StartedNode(NamedTuple):
     node_id: str
     session_dir: str
     is_head: bool
+    # Where control services of its cluster are or were: any of them names the cluster.
+    heads: Sequence[str] = ()
 
 
 def running() -> list[StartedNode]:
@@ -66,12 +69,12 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _is_same(host: str, port: int, node: StartedNode) -> bool:
-    its_host, its_port = _split(node.address)
-    if port != its_port:
-        return False
-    if host == its_host or (node.is_head and host in ("localhost", "127.0.0.1", "::1")):
+    here = node.is_head and host in ("localhost", "127.0.0.1", "::1")
+    if here and port == _split(node.address)[1]:
         return True
-    return bool(_ips(host) & _ips(its_host))
+    places = [_split(address) for address in (node.address, *node.heads)]
+    hosts = {its_host for its_host, its_port in places if its_port == port}
+    return host in hosts or any(_ips(host) & _ips(its_host) for its_host in hosts)
 
 
 def _ips(host: str) -> set[str]:

@@ -63,7 +63,7 @@ def _rebuild(
     strides: tuple[int, ...] | None,
     name: str | None,
 ) -> np.ndarray[Any, Any]:
-    array = np.ndarray(shape, dtype, data, 0, strides)
+    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, data, 0, strides)
     return array if name is None else array.view(getattr(np, name))
 
 

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def frames_inside() -> int:
+    """How many frames of this package are between its caller, included, and the user's line."""
+    frame: FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count
 
 
 def describe(what: str) -> str:

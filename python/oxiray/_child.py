@@ -10,6 +10,7 @@ in them say whose output follows: the running task's or actor's, and of which ta
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import sys
@@ -17,7 +18,7 @@ import threading
 import types
 from typing import NoReturn
 
-from . import _native, _session, _settings
+from . import _native, _session, _settings, _threads, _title, _worker
 
 _NAME_MARK = "\x1eoxiray-name:"
 _TASK_MARK = "\x1eoxiray-task:"
@@ -113,20 +114,70 @@ def run() -> NoReturn:
     """Is a worker, and ends the process."""
     code = 1
     try:
+        _threads.begin()
+        # Before anything can be given to it: until then it is called what it was forked from.
+        _title.set_title("IDLE")
+        errors = os.dup(2)  # the zygote's
         out, err = _redirect(1), _redirect(2)
-        sys.stdout, sys.stderr = _streams[:] = _stream(1), _stream(2)
+        if not _streams:
+            begin_imports()
         _prepare()
         _session.forget_in_children()
-        _native.connect_worker(_settings.text("OXIRAY_SESSION_DIR"), out, err)
+        number = int(_settings.text("OXIRAY_ENVIRONMENT_NUMBER"))
+        environment = _settings.text("OXIRAY_ENVIRONMENT") if number else ""
+        if "worker_process_setup_hook" in environment:
+            _call_setup_hook(environment, errors)
+        session = _settings.text("OXIRAY_SESSION_DIR")
+        try:
+            _native.connect_worker(session, out, err, number, environment)
+        except RuntimeError as error:  # nobody reads what this process prints: the zygote's log is
+            os.write(errors, f"{error}\n".encode())
+            os._exit(1)
+        _worker.apply_settings(_native.context()["settings"])
         code = _native.run_worker()
+        # What the user registered; what the zygote's own modules had was cleared.
+        atexit._run_exitfuncs()
     except BaseException:
         import traceback
 
         traceback.print_exc()
     finally:
+        _write_metrics()
         end_output()
-        # Not sys.exit(): exit handlers inherited from the zygote are not ours to run.
         os._exit(code)
+
+
+def _call_setup_hook(environment: str, errors: int) -> None:
+    """Calls the hook of a runtime environment. If it raises there is no worker, and why is in the
+    zygote's log, where the node service finds it for the user."""
+    import json
+
+    hook = json.loads(environment).get("worker_process_setup_hook")
+    if not hook:
+        return
+    try:
+        if isinstance(hook, dict):
+            import base64
+            import pickle
+
+            pickle.loads(base64.b64decode(hook["pickled"]))()
+        else:
+            from importlib import import_module
+
+            module, _, name = hook.rpartition(".")
+            getattr(import_module(module), name)()
+    except BaseException:
+        import traceback
+
+        said = f"worker_process_setup_hook failed:\n{traceback.format_exc()}"
+        os.write(errors, said.encode(errors="replace"))
+        raise
+
+
+def _write_metrics() -> None:
+    metrics = sys.modules.get("oxiray.util.metrics")
+    if metrics is not None:
+        metrics._registry.write()
 
 
 def _redirect(descriptor: int) -> int:
@@ -142,16 +193,26 @@ def _stream(descriptor: int) -> NamedStream:
     return NamedStream(raw)
 
 
-def _prepare() -> None:
+def begin_imports() -> None:
+    """Makes what modules may hold on to when they are imported: before the fork, where they are
+    loaded ahead."""
+    sys.stdout, sys.stderr = _streams[:] = _stream(1), _stream(2)
     # cloudpickle ships classes of the user's `__main__` by value; they must not meet the zygote's.
     sys.modules["__main__"] = types.ModuleType("__main__")
+    atexit._clear()
+
+
+def _prepare() -> None:
     import faulthandler
 
     faulthandler.enable(2)  # a segmentation fault leaves its traceback in the log
-    # The standard generator reseeds itself after a fork, numpy's does not.
+    # The standard generator reseeds itself after a fork, these do not.
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.seed()
     try:
         # Under memory pressure a worker goes before the driver and the node service.
         with open("/proc/self/oom_score_adj", "w") as file:

@@ -82,6 +82,7 @@ def _in_words_of_ray(node: dict[str, Any]) -> dict[str, Any]:
         "ObjectStoreSocketName": session_dir,
         "RayletSocketName": session_dir,
         "NodeName": ip.strip("[]"),
+        "Draining": alive and bool(node["draining"]),
         "DeathReason": 0 if alive else 1,
         "DeathReasonMessage": node["left"],
         "Resources": dict(node["total"]) if alive else {},

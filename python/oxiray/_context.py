@@ -12,10 +12,12 @@ from ._version import __version__, ray_version
 class RayContext(Mapping[str, Any]):
     """A started session: a mapping of its addresses, and a context manager that ends it."""
 
-    def __init__(self, address_info: dict[str, Any]) -> None:
+    def __init__(self, address_info: dict[str, Any], dashboard: str = "") -> None:
         self.address_info = address_info
         # With the token, and as Ray's without `http://`.
         self.dashboard_url = address_info.get("webui_url", "")
+        # For a browser.
+        self._dashboard = dashboard
         self.python_version = sys.version.split()[0]
         self.ray_version = ray_version
         self.oxiray_version = __version__
@@ -56,4 +58,4 @@ class RayContext(Mapping[str, Any]):
             "Oxiray version": self.oxiray_version,
             "Ray API version": self.ray_version,
         }
-        return table(rows, self.dashboard_url)
+        return table(rows, self._dashboard)

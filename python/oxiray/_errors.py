@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from . import _settings
 if TYPE_CHECKING:
     from traceback import TracebackException
 
-    from .exceptions import RayError, RayTaskError
+    from .exceptions import RayTaskError
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Of a node that is alone and has no address.
@@ -46,14 +47,40 @@ def _describe(error: BaseException, name: str) -> tuple[bytes, str, str]:
         text = _remote_traceback(error)
     except BaseException as fault:
         text = f"{type(error).__name__}: (its traceback could not be made: {type(fault).__name__})"
+    if "ray" in sys.modules:  # users of the alias know the exceptions by that name
+        text = text.replace("\noxiray.exceptions.", "\nray.exceptions.")
     actor_id = _actor_id()
-    place = f"pid={os.getpid()}, ip={_node_ip()}" + (f", actor_id={actor_id}" if actor_id else "")
-    text = f"ray::{name}() ({place})\n{text}"
+    place = f"pid={os.getpid()}, ip={_node_ip()}"
+    if actor_id:
+        place += f", actor_id={actor_id}, repr={_actor_repr()}"
+    text = f"ray::{name}() ({place})\n{text}{_what_to_do(error)}"
     # A task that fails because a task it called failed passes on the first cause.
     cause = getattr(error, "cause", None) if _is_task_error(error) else error
     parts = (name, text, *_pickled(cause), os.getpid(), _node_ip(), actor_id)
     recorded = text.encode(errors="backslashreplace").decode()
     return pickle.dumps(parts, protocol=5), type(cause or error).__name__, recorded
+
+
+def _what_to_do(error: BaseException) -> str:
+    """A line about what a program meets in a worker that it does not meet at home."""
+    if isinstance(error, ModuleNotFoundError):
+        places = ", ".join(place for place in sys.path if place)
+        return (
+            f"\n(This worker looks for modules in {places}. Let the module be in one of them on "
+            "every node, or ship it: runtime_env={'py_modules': [...]} or 'working_dir'.)"
+        )
+    hint = of_read_only(error)
+    return f"\n{hint}" if hint else ""
+
+
+def of_read_only(error: BaseException) -> str:
+    """What is said after NumPy's error about an array that cannot be written to."""
+    if isinstance(error, ValueError) and str(error).endswith("is read-only"):
+        return (
+            "(Arrays that were passed or got are read-only views of memory that others read: "
+            "copy() gives one to write to.)"
+        )
+    return ""
 
 
 def _node_ip() -> str:
@@ -64,59 +91,59 @@ def _node_ip() -> str:
     return address.rpartition(":")[0] or _LOCAL_IP
 
 
-def rebuild(data: bytes) -> BaseException:
-    """The exception to raise in the getter."""
-    return _task_error(data).as_instanceof_cause()
+def rebuild(data: bytes, path: str = "") -> BaseException:
+    """The exception to raise in the getter; it ran through the tasks of `path`, a line each."""
+    return _task_error(data, path).as_instanceof_cause()
 
 
-def unhandled(code: int, message: str, data: bytes) -> str | None:
+def handed_on(cause: BaseException, name: str, text: str) -> BaseException:
+    """What the task `name` fails with whose argument failed by `cause`: `text` says which way."""
+    from .exceptions import RayTaskError
+
+    return RayTaskError(name, text, cause).as_instanceof_cause()
+
+
+def unhandled(about: str, message: str, data: bytes) -> str | None:
     """What is said of a task's error that went with its last reference and that nobody has got."""
     if _settings.is_on("OXIRAY_IGNORE_UNHANDLED_ERRORS"):
         return None
-    text = _task_error(data).traceback_str if code == 0 else message
+    text = _task_error(data, message).traceback_str if about == "exception" else message
     return f"Unhandled error (suppress with RAY_IGNORE_UNHANDLED_ERRORS=1): {text}"
 
 
-def engine_error(code: int, message: str, data: bytes) -> BaseException:
-    """An error of the engine; `data` is the id it is about, or for 10 what `describe` gave."""
-    make = _ENGINE_ERRORS.get(code)
-    if make is None:
-        from .exceptions import RaySystemError
+def engine_error(exception: str, about: str, message: str, data: bytes) -> BaseException:
+    """What a failure of the engine is raised as; `crates/wire/src/frame/failure.rs` has them all.
 
-        return RaySystemError(message)
+    `exception` names it, `about` says what `data` is.
+    """
     from . import exceptions
 
-    return make(exceptions, message, data)
+    kind = getattr(exceptions, exception)
+    return _MADE_BY[about](kind, message, data)  # type: ignore[no-any-return]
 
 
-_ENGINE_ERRORS: dict[int, Callable[[Any, str, bytes], RayError]] = {
-    1: lambda e, message, _: e.WorkerCrashedError(message),
-    2: lambda e, message, data: e.ActorDiedError(message, data.hex() or None),
-    3: lambda e, message, data: e.OwnerDiedError(data.hex(), None, message),
-    4: lambda e, message, data: e.ObjectLostError(data.hex(), None, message),
-    5: lambda e, message, _: e.OutOfMemoryError(message),
-    6: lambda e, message, data: e.TaskCancelledError(data.hex() or None, message),
-    7: lambda e, message, data: e.ActorUnavailableError(message, data or None),
-    8: lambda e, message, _: e.ObjectStoreFullError(message),
-    9: lambda e, message, _: e.RaySystemError(message),
-    10: lambda e, _, data: e.ActorDiedError(_task_error(data)),
-    11: lambda e, message, _: e.GetTimeoutError(message),
-    12: lambda e, message, _: e.TaskUnschedulableError(message),
-    13: lambda e, message, _: e.ActorUnschedulableError(message),
-    14: lambda e, message, data: e.ObjectFreedError(data.hex(), None, message),
-    15: lambda e, message, data: e.ReferenceCountingAssertionError(data.hex(), None, message),
-    16: lambda e, message, _: e.OutOfDiskError(message),
-    17: lambda e, message, data: e.ObjectReconstructionFailedError(data.hex(), None, message),
+# Each as Ray's constructors want it.
+_MADE_BY: dict[str, Callable[[Any, str, bytes], Any]] = {
+    "nothing": lambda kind, message, _: kind(message),
+    "exception": lambda kind, _, data: kind(_task_error(data, "")),
+    "task": lambda kind, message, data: kind(data.hex() or None, message),
+    "actor": lambda kind, message, data: kind(message, data or None),
+    "object": lambda kind, message, data: kind(data.hex(), None, message),
 }
 
 
-def _task_error(data: bytes) -> RayTaskError:
+def _task_error(data: bytes, path: str) -> RayTaskError:
     from .exceptions import RayTaskError
 
     try:
         name, text, whole, parts, pid, ip, actor_id = pickle.loads(data)
     except Exception:  # the native side sends no description where it could make none
         return RayTaskError("unknown", "An exception that could not be described", None)
+    for waiting in path.splitlines():
+        name = waiting
+        who = "others" if waiting == "..." else f"ray::{waiting}()"
+        verb = "were" if waiting == "..." else "was"
+        text = f"{who} {verb} not run, because an argument could not be computed:\n{text}"
     return RayTaskError(
         name, text, _unpickled(whole, parts), pid=pid, ip=ip, actor_id=actor_id or None
     )
@@ -183,7 +210,8 @@ def _trim(report: TracebackException | None) -> None:
         frames = [frame for frame in report.stack if not frame.filename.startswith(_PACKAGE)]
         del report.stack[:]
         report.stack.extend(frames)
-        for member in report.exceptions or ():
+        # Groups of exceptions came with Python 3.11.
+        for member in getattr(report, "exceptions", None) or ():
             _trim(member)
         _trim(report.__cause__)
         report = report.__context__
@@ -193,6 +221,15 @@ def _is_task_error(error: BaseException) -> bool:
     from .exceptions import RayTaskError
 
     return isinstance(error, RayTaskError)
+
+
+def _actor_repr() -> str:
+    from . import _worker
+
+    try:
+        return _worker.shortened(repr(_worker.own_instance))
+    except Exception as fault:  # of the user's own __repr__
+        return f"({type(fault).__name__})"
 
 
 def _actor_id() -> str:

@@ -1,7 +1,7 @@
 """Ids as users see them: fixed-size byte strings with Ray's names and methods.
 
 `ObjectRef` is native; every other id is one of these. Each size matches `crates/ids`, where an id
-contains its parent: job 4 bytes, actor 16, task 24, object 28.
+contains its parent: job 4 bytes, actor 16, task 24, object 28, placement group 18.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import os
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import ClassVar
+
+    from typing_extensions import Self
 
 
 class BaseID:
@@ -36,12 +38,12 @@ class BaseID:
         return cls(b"\xff" * cls.SIZE)
 
     @classmethod
-    def from_binary(cls, data: bytes) -> Self:
-        return cls(data)
+    def from_binary(cls, id_bytes: bytes) -> Self:
+        return cls(id_bytes)
 
     @classmethod
-    def from_hex(cls, text: str) -> Self:
-        return cls(bytes.fromhex(text))
+    def from_hex(cls, hex_id: str) -> Self:
+        return cls(bytes.fromhex(hex_id))
 
     @classmethod
     def from_random(cls) -> Self:
@@ -108,6 +110,16 @@ class JobID(BaseID):
 
     def int(self) -> int:
         return int.from_bytes(self._bytes, "little")
+
+
+class PlacementGroupID(BaseID):
+    __slots__ = ()
+    SIZE = 18
+
+    @classmethod
+    def of(cls, job_id: JobID) -> Self:
+        """One of a job that no group has."""
+        return cls(os.urandom(cls.SIZE - JobID.SIZE) + job_id.binary())
 
 
 class ActorID(BaseID):

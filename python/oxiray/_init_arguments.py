@@ -7,11 +7,14 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
-from . import _devices, _machine, _native, _settings, _spilling
+from . import _devices, _machine, _native, _options, _settings, _spilling, _strategy
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
     from ._address import StartedNode
+    from ._logging_config import LoggingConfig
+    from .job_config import JobConfig
+    from .runtime_env import RuntimeEnv
 
 LOCAL_IP = "127.0.0.1"
 LEAST_OBJECT_STORE = 75 * 1024 * 1024
@@ -30,13 +33,15 @@ _NO_EFFECT = frozenset(
 )
 # Accepted too, but somebody who gives them expects something: said aloud.
 _NOT_YET = frozenset(
-    "labels job_config logging_config enable_resource_isolation cgroup_path system_reserved_cpu "
-    "system_reserved_memory storage _tracing_startup_hook".split()
+    "enable_resource_isolation cgroup_path system_reserved_cpu "
+    "system_reserved_memory storage".split()
 )
 _MEANINGFUL = frozenset(
     "num_cpus num_gpus resources object_store_memory ignore_reinit_error local_mode logging_level "
     "include_dashboard include_webui dashboard_host dashboard_port log_to_driver namespace "
-    "runtime_env _temp_dir temp_dir object_spilling_directory _system_config".split()
+    "runtime_env _temp_dir temp_dir object_spilling_directory _system_config job_config "
+    "logging_config _tracing_startup_hook max_pending_tasks max_pending_tasks_policy "
+    "_enforce labels".split()
 )
 
 
@@ -49,6 +54,7 @@ _OF_THE_CLUSTER = {
     "object_store_memory": "object_store_memory",
     "object_spilling_directory": "object_spilling_directory",
     "_system_config": "_system_config",
+    "_enforce": "_enforce",
 }
 
 
@@ -67,15 +73,35 @@ class Arguments(NamedTuple):
     store_patience_ms: int
     tell_spilling: bool
     dashboard: tuple[str, int | None, bool, str] | None  # host, port, required, Python's version
+    runtime_env: RuntimeEnv | None
+    sys_path: list[str]  # where workers look for modules, beside the driver's places
+    settings: str  # for the workers' Python, as JSON
+    logging_config: LoggingConfig | None
+    tracing: str | None  # "module:function", which sets it up
+    local_mode: bool
+    max_pending_tasks: int  # 0: any number
+    pending_raises: bool  # what would exceed that raises, and does not wait
+    enforce: bool
+    labels: dict[str, str]
 
 
 def check(address: str | None, options: dict[str, Any]) -> Arguments:
     """Refuses what is wrong, by the argument's name, before anything is started."""
     if address is not None and not isinstance(address, str):
         raise TypeError(f"init(address=) must be a string, not {address!r}")
-    unknown = sorted(options.keys() - _MEANINGFUL - _NO_EFFECT - _NOT_YET)
+    known = _MEANINGFUL | _NO_EFFECT | _NOT_YET
+    unknown = sorted(options.keys() - known)
     if unknown:
-        raise RuntimeError(f"Unknown keyword argument(s) of init(): {', '.join(unknown)}")
+        # First what programs mean today, of which there is little else that looks like it.
+        hint = _options.did_you_mean(unknown[0], {"address", *_MEANINGFUL})
+        hint = hint or _options.did_you_mean(unknown[0], known)
+        raise RuntimeError(f"Unknown keyword argument(s) of init(): {', '.join(unknown)}.{hint}")
+    job_config, logging_config = _job_config(options)
+    tracing = options.get("_tracing_startup_hook")
+    if tracing is not None:
+        from . import _tracing
+
+        _tracing.find_hook(tracing)
     node = _node(address)
     for name, called in _OF_THE_CLUSTER.items():
         if node is not None and options.get(name) is not None:
@@ -87,10 +113,6 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
     for name in sorted(options.keys() & _NOT_YET):
         if options[name]:
             warnings.warn(f"init({name}=) has no effect yet", stacklevel=3)
-    if options.get("local_mode"):
-        raise ValueError("init(local_mode=True) is not supported")
-    if options.get("runtime_env"):
-        raise ValueError("init(runtime_env=) is not supported yet")
     num_cpus = _count("num_cpus", options.get("num_cpus"))
     cpus = _machine.usable_cpus() if num_cpus is None else num_cpus
     num_gpus = _count("num_gpus", options.get("num_gpus"))
@@ -115,8 +137,8 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
         resources={name: amount for name, amount in resources.items() if amount},
         object_store_memory=store,
         prestart_workers=min(int(cpus), _MOST_PRESTARTED),
-        memory_usage_threshold=_settings.number("RAY_memory_usage_threshold", 0, 1),
-        namespace=_namespace(options.get("namespace")),
+        memory_usage_threshold=_memory_usage_threshold(),
+        namespace=_namespace(options.get("namespace") or (job_config and job_config.ray_namespace)),
         log_to_driver=True if log_to_driver is None else bool(log_to_driver),
         announce=_level(options.get("logging_level")) <= _INFO,
         ignore_reinit_error=bool(options.get("ignore_reinit_error", False)),
@@ -125,7 +147,104 @@ def check(address: str | None, options: dict[str, Any]) -> Arguments:
         store_patience_ms=_spilling.patience_ms(),
         tell_spilling=_spilling.is_told(),
         dashboard=_dashboard(options),
+        runtime_env=_runtime_env(
+            options.get("runtime_env") or (job_config and job_config.runtime_env)
+        ),
+        sys_path=_search_path(job_config),
+        settings=_job_settings(job_config, logging_config, tracing),
+        logging_config=logging_config,
+        tracing=tracing,
+        local_mode=bool(options.get("local_mode")),
+        max_pending_tasks=_max_pending_tasks(options.get("max_pending_tasks")),
+        pending_raises=_pending_raises(options.get("max_pending_tasks_policy")),
+        enforce=_enforce(options.get("_enforce")),
+        labels=_labels(options.get("labels")),
     )
+
+
+def _labels(value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError(f"init(labels=) must be a dict of strings, not {value!r}")
+    for key, text in value.items():
+        _strategy.check_key("init(labels=)", key)
+        if not isinstance(text, str):
+            raise TypeError(f"init(labels=): the value of {key!r} must be a string, not {text!r}")
+        _strategy.check_value("init(labels=)", key, text)
+        if key == "ray.io/node-id":
+            raise ValueError(f"init(labels=): {key!r} is reserved: every node gets it by itself")
+    return dict(value)
+
+
+def _max_pending_tasks(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"init(max_pending_tasks=) must be a number of tasks, not {value!r}")
+    if value < 1:
+        raise ValueError(f"init(max_pending_tasks=) must be at least 1, not {value!r}")
+    return value
+
+
+def _pending_raises(policy: object) -> bool:
+    if policy not in (None, "block", "raise"):
+        raise ValueError(
+            f'init(max_pending_tasks_policy=) must be "block" or "raise", not {policy!r}'
+        )
+    return policy == "raise"
+
+
+def _enforce(value: Any) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"init(_enforce=) must be True or False, not {value!r}")
+    return bool(value)
+
+
+def _memory_usage_threshold() -> float:
+    # The node service and the workers read these for themselves; what is wrong is said here.
+    _settings.number("RAY_memory_monitor_refresh_ms", 0, 1e9)
+    _settings.number("RAY_task_oom_retries", -1, 1e9)
+    _settings.number("RAY_task_oom_retry_delay_base_ms", 0, 1e9)
+    return _settings.number("RAY_memory_usage_threshold", 0, 1)
+
+
+def _job_config(options: dict[str, Any]) -> tuple[JobConfig | None, LoggingConfig | None]:
+    job, logging = options.get("job_config"), options.get("logging_config")
+    if job is None and logging is None:
+        return None, None
+    from ._logging_config import LoggingConfig
+    from .job_config import JobConfig
+
+    if isinstance(job, dict):
+        job = JobConfig.from_json(job)
+    if job is not None and not isinstance(job, JobConfig):
+        raise TypeError(f"init(job_config=) must be a JobConfig, not {job!r}")
+    if logging is not None and not isinstance(logging, LoggingConfig):
+        raise TypeError(f"init(logging_config=) must be a LoggingConfig, not {logging!r}")
+    return job, (job and job.py_logging_config) or logging
+
+
+def _job_settings(job: JobConfig | None, logging: LoggingConfig | None, tracing: str | None) -> str:
+    if job is None and logging is None and tracing is None:
+        return ""
+    from .job_config import settings_of
+
+    return settings_of(job, logging, tracing)
+
+
+def _search_path(job: JobConfig | None) -> list[str]:
+    if job is None:
+        return []
+    return [os.path.abspath(place) for place in (*job.code_search_path, *job._py_driver_sys_path)]
+
+
+def _runtime_env(value: Any) -> RuntimeEnv | None:
+    if not value:
+        return None
+    from . import _environment
+
+    return _environment.check("init(runtime_env=)", value)
 
 
 def _node(address: str | None) -> StartedNode | None:

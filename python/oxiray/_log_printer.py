@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
-from . import _bars, _log_text, _native
+from . import _bars, _log_text, _native, _settings
 from ._log_folding import Folder, FoldingRules, Line
+from ._stuck import Lookout
 
 _HINT = (
     "Lines that several workers print are shown once and then counted every few seconds; "
@@ -36,16 +37,23 @@ class LogPrinter:
         # started it, and this one speaks to whoever looks at the cell that runs now.
         _thread.start_new_thread(self._run, ())
         self._forget_cells = _after_cells(self.flush)
+        self._lookout = Lookout(_settings.number("OXIRAY_WARN_STUCK_AFTER_S", 0, 1e6), self.warn)
 
     def join(self, patience: float) -> None:
         """Waits until all that arrived is printed; the session must have ended.
 
         Gives up when nothing could be printed for `patience` seconds: nobody reads.
         """
+        self._lookout.end()
         printed = -1
         while not self._done.wait(patience) and printed != self._printed:
             printed = self._printed
         self._forget_cells()
+
+    def warn(self, text: str) -> None:
+        """Says something of ours."""
+        with self._lock:
+            self._warn([text])
 
     def flush(self) -> None:
         """Prints what is held back."""

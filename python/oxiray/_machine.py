@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from . import _settings
+
 
 def usable_cpus() -> int:
     """Cores this process may run on, by affinity and by the cgroup's quota."""
@@ -15,37 +17,40 @@ def usable_cpus() -> int:
 def total_memory() -> int:
     """Bytes of memory, by the machine and by the cgroup's limit."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limits = (_read(path) for path in _memory_limits(_read("/proc/self/cgroup")))
+    limits = map(read_file, cgroup_files("memory", "memory.max", "memory.limit_in_bytes"))
     return min([total, *(int(text) for text in limits if text.isdigit())])
 
 
-def _memory_limits(groups: str) -> list[str]:
-    """Where the limits of all cgroups above this process are, given its /proc/self/cgroup."""
-    files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-    for line in groups.splitlines():
+def cgroup_files(controller: str, name: str, old_name: str) -> list[str]:
+    """The files by this name of all cgroups above this process; in version 1 it has another."""
+    root = _settings.text("OXIRAY_CGROUP_ROOT")
+    files = [f"{root}/{name}", f"{root}/{controller}/{old_name}"]
+    for line in read_file("/proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
-            root, name = "/sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            root, name = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            folder, file = root, name
+        elif controller in controllers.split(","):
+            folder, file = f"{root}/{controller}", old_name
         else:
             continue
         parts = path.strip("/").split("/")
-        files += ["/".join([root, *parts[:depth], name]) for depth in range(1, len(parts) + 1)]
+        files += ["/".join([folder, *parts[:depth], file]) for depth in range(1, len(parts) + 1)]
     return files
 
 
 def _cgroup_cpus() -> float | None:
-    quota, _, period = _read("/sys/fs/cgroup/cpu.max").partition(" ")
+    root = _settings.text("OXIRAY_CGROUP_ROOT")
+    quota, _, period = read_file(f"{root}/cpu.max").partition(" ")
     if not quota:
-        quota = _read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-        period = _read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+        quota = read_file(f"{root}/cpu/cpu.cfs_quota_us")
+        period = read_file(f"{root}/cpu/cpu.cfs_period_us")
     if quota.isdigit() and period.isdigit() and int(period) > 0:
         return int(quota) / int(period)
     return None
 
 
-def _read(path: str) -> str:
+def read_file(path: str) -> str:
+    """What a file of the kernel says; nothing if it is not there."""
     try:
         with open(path) as file:
             return file.read().strip()

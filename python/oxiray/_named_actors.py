@@ -43,6 +43,12 @@ def _namespace(namespace: str | None) -> str:
 def find(name: str, namespace: str | None = None) -> ActorHandle | None:
     """The actor of that name, if there is one."""
     _check_length("name", name)
+    from . import _session
+
+    if _session.is_local:
+        from . import _local_mode
+
+        return _local_mode.find(name, namespace)
     found = _native.find_actor(name, _namespace(namespace))
     if found is None:
         return None

@@ -11,7 +11,7 @@ def table(rows: dict[str, str], dashboard_url: str) -> str:
     """HTML of the names and values; whatever they are, they are only text in it."""
     cells = {name: html.escape(value) for name, value in rows.items()}
     if dashboard_url:
-        url = html.escape(f"http://{dashboard_url}")
+        url = html.escape(dashboard_url)
         # Who follows the link need not be told from where: the address has the token in it.
         cells["Dashboard"] = f'<a href="{url}" target="_blank" rel="noreferrer">{url}</a>'
     else:

@@ -10,24 +10,42 @@ from . import _strategy
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, Literal
 
     Kind = Literal["task", "actor", "method"]
     Check = Callable[[str, Any], Any]  # returns the value to keep, or raises
+    Retried = bool | tuple[type[BaseException], ...]  # after which exceptions it is tried again
 
 
-def _type_error(name: str, wanted: str, value: object) -> TypeError:
-    return TypeError(f"The option {name!r} must be {wanted}, not {value!r}")
+# The words of these errors are Ray's: programs and their tests look for them.
+def _type_error(name: str, wanted: type | tuple[type, ...], value: object) -> TypeError:
+    return TypeError(
+        f"The type of keyword {name!r} must be {wanted}, but received type {type(value)}: {value!r}"
+    )
+
+
+_NONE = type(None)
+_NUMBER = (float, int, _NONE)
+_WHOLE = (int, _NONE)
+_TEXT = (str, _NONE)
+_DICT = (dict, _NONE)
+# Resources are counted in these parts.
+_FINEST = 0.0001
 
 
 def _amount(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _type_error(name, "a number", value)
+        raise _type_error(name, _NUMBER, value)
     if not 0 <= value < float("inf"):  # also refuses nan
         raise ValueError(f"The quantity of resource {name} cannot be negative: {value!r}")
+    if 0 < value < _FINEST:
+        raise ValueError(
+            f"The precision of the fractional quantity of resource {name} cannot go beyond "
+            f"{_FINEST}: {value!r}"
+        )
     return value
 
 
@@ -45,7 +63,7 @@ def _resources(name: str, value: Any) -> dict[str, float] | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise _type_error(name, "a dict of names to amounts", value)
+        raise _type_error(name, _DICT, value)
     for key, amount in value.items():
         if not isinstance(key, str) or not key:
             raise TypeError(f"The names in {name!r} must be strings, not {key!r}")
@@ -54,7 +72,7 @@ def _resources(name: str, value: Any) -> dict[str, float] | None:
         if key == "object_store_memory":
             raise ValueError(f"{key!r} cannot be asked for in {name}=")
         if amount is None:
-            raise _type_error(f"{name}[{key!r}]", "a number", amount)
+            raise _type_error(f"{name}[{key!r}]", _NUMBER, amount)
         _amount(key, amount)
     return dict(value)
 
@@ -63,16 +81,25 @@ _MOST = 2**31 - 1
 _HIGHEST = 100  # priority
 
 
-def _whole(least: int, meaning: str = "") -> Check:
+_ACCEPTED = {
+    -1: "0, -1 or a positive integer, where -1 represents infinity.",
+    0: "0 or a positive integer.",
+    1: "a positive integer.",
+}
+
+
+def _whole(least: int) -> Check:
     def check(name: str, value: Any) -> int | None:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise _type_error(name, "a whole number", value)
+            raise _type_error(name, _WHOLE, value)
         if value < least:
-            raise ValueError(f"The option {name!r} must be at least {least}{meaning}: {value!r}")
+            raise ValueError(
+                f"The keyword {name!r} only accepts None, {_ACCEPTED[least]} It got {value!r}"
+            )
         if value > _MOST:
-            raise ValueError(f"The option {name!r} must be at most {_MOST}: {value!r}")
+            raise ValueError(f"The keyword {name!r} must be at most {_MOST}: {value!r}")
         return value
 
     return check
@@ -82,7 +109,7 @@ def _priority(name: str, value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _type_error(name, "a whole number", value)
+        raise _type_error(name, _WHOLE, value)
     if not -_HIGHEST <= value <= _HIGHEST:
         raise ValueError(
             f"The option {name!r} must be between -{_HIGHEST} and {_HIGHEST}: {value!r}"
@@ -90,39 +117,82 @@ def _priority(name: str, value: Any) -> int | None:
     return value
 
 
-def _num_returns(name: str, value: Any) -> int | None:
-    if value in ("dynamic", "streaming"):
-        raise ValueError(f"num_returns={value!r} is not supported yet: generators come later")
-    return _whole(0)(name, value)  # type: ignore[no-any-return]
+def _num_returns(name: str, value: Any) -> int | str | None:
+    if value is None or (isinstance(value, str) and value in ("dynamic", "streaming")):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise _type_error(name, (int, str, _NONE), value)
+    if isinstance(value, str) or not 0 <= value <= _MOST:
+        raise ValueError(
+            f"The keyword {name!r} only accepts None, a non-negative integer, 'streaming' (for "
+            f"generators), or 'dynamic'. It got {value!r}"
+        )
+    return value
 
 
-def _retry_exceptions(name: str, value: Any) -> bool | tuple[type[BaseException], ...]:
+def _ahead(name: str, value: Any) -> int | None:
+    if value == 0 and not isinstance(value, bool):
+        raise ValueError(
+            f"{name}=0 is not allowed. Use a value > 0. If the value is equal to 1, the behavior "
+            "is identical to Python generator (generator 1 object whenever `next` is called). Use "
+            "-1 to disable this feature."
+        )
+    return None if value == -1 else _whole(1)(name, value)
+
+
+def _retry_exceptions(name: str, value: Any) -> Retried:
     if isinstance(value, bool):
         return value
     if not isinstance(value, (list, tuple)):
-        raise _type_error(name, "True, False or a list of exception types", value)
+        raise _type_error(name, (bool, list, tuple), value)
     for kind in value:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise _type_error(name, "True, False or a list of exception types", value)
+            raise ValueError(f"{name} must be either a boolean or a list of exceptions: {value!r}")
     return tuple(value)
 
 
 def _name(name: str, value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise _type_error(name, "a string", value)
+        raise _type_error(name, _TEXT, value)
     if value == "":
         raise ValueError(f"The option {name!r} must not be empty")
     return value
 
 
+def _actor_name(name: str, value: Any) -> str | None:
+    if value == "":
+        raise ValueError("Actor name cannot be an empty string: leave the option 'name' out")
+    return _name(name, value)
+
+
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _type_error(name, "True or False", value)
+        raise _type_error(name, bool, value)
     return value
 
 
 def _optional_flag(name: str, value: Any) -> bool | None:
     return None if value is None else _flag(name, value)
+
+
+def _runtime_env(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    from . import _environment
+
+    return _environment.check(f"The option {name!r}", value)
+
+
+def _placement_group(name: str, value: Any) -> Any:
+    from . import _groups
+
+    return _groups.check_option(name, value)
+
+
+def _bundle_index(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _type_error(name, int, value)
+    return value  # whether there is such a bundle is known with the group
 
 
 _MOST_GROUPS = 1000
@@ -132,14 +202,14 @@ def _concurrency_groups(name: str, value: Any) -> dict[str, int]:
     if value is None or value == []:
         return {}
     if not isinstance(value, dict):
-        raise _type_error(name, "a dict of group names to numbers of calls", value)
+        raise _type_error(name, (list, dict, _NONE), value)
     if len(value) > _MOST_GROUPS:
         raise ValueError(f"The option {name!r} can name {_MOST_GROUPS} groups, not {len(value)}")
     for group, limit in value.items():
         if not isinstance(group, str) or not group:
             raise TypeError(f"The names in {name!r} must be strings, not {group!r}")
         if isinstance(limit, bool) or not isinstance(limit, int):
-            raise _type_error(f"{name}[{group!r}]", "a whole number", limit)
+            raise _type_error(f"{name}[{group!r}]", int, limit)
         if limit < 1:
             raise ValueError(
                 f"max_concurrency must be greater than 0 in each of {name!r}: {group!r} has {limit}"
@@ -155,6 +225,33 @@ def _max_pending_calls(name: str, value: Any) -> int | None:
     return _whole(1)(name, value)  # type: ignore[no-any-return]
 
 
+def _accelerator(name: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise _type_error(name, _TEXT, value)
+    if value == "":
+        raise ValueError(f"The option {name!r} must not be empty")
+    return value
+
+
+def _labels(name: str, value: Any) -> dict[str, str] | None:
+    """Ray schedules nothing by them, and neither do we: they are checked, and that is all."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _type_error(name, _DICT, value)
+    for key, text in value.items():
+        _strategy.check_key(name, key)
+        if not isinstance(text, str):
+            raise _type_error(f"{name}[{key!r}]", str, text)
+        _strategy.check_value(name, key, text)
+    return dict(value)
+
+
+def _not_of_tasks(name: str, value: Any) -> None:
+    if value is not None:
+        raise ValueError(f"Setting {name!r} is not implemented for tasks: it is an actor's option")
+
+
 def _only(*allowed: Any) -> Check:
     """An option of a later version: what changes nothing passes."""
 
@@ -167,14 +264,15 @@ def _only(*allowed: Any) -> Check:
     return check
 
 
-def _one_of(*allowed: Any) -> Check:
-    def check(name: str, value: Any) -> Any:
-        if value not in allowed:
-            choices = ", ".join(map(repr, allowed))
-            raise ValueError(f"The option {name!r} must be one of {choices}, not {value!r}")
-        return value
-
-    return check
+def _lifetime(name: str, value: Any) -> str | None:
+    if not isinstance(value, _TEXT):
+        raise _type_error(name, _TEXT, value)
+    if value not in (None, "detached", "non_detached"):
+        raise ValueError(
+            f"actor `{name}` argument must be one of 'detached', 'non_detached' and 'None'. "
+            f"It got {value!r}"
+        )
+    return value
 
 
 _TASK, _ACTOR, _METHOD, _BOTH = ("task",), ("actor",), ("method",), ("task", "actor")
@@ -186,34 +284,34 @@ _TABLE: dict[str, dict[tuple[str, ...], Check]] = {
     "num_gpus": {_BOTH: _gpus},
     "memory": {_BOTH: _amount},
     "resources": {_BOTH: _resources},
-    "max_retries": {_TASK: _whole(-1, " (-1: without end)")},
-    "retry_exceptions": {_TASK: _retry_exceptions},
-    "max_calls": {_TASK: _whole(0, " (0: without limit)")},
-    "name": {("task", "actor", "method"): _name},
+    "max_retries": {_TASK: _whole(-1)},
+    "retry_exceptions": {("task", "method"): _retry_exceptions},
+    "max_calls": {_TASK: _whole(0)},
+    "name": {("task", "method"): _name, _ACTOR: _actor_name},
     "enable_task_events": {("task", "actor", "method"): _flag},
     "scheduling_strategy": {_BOTH: _strategy.check},
     "label_selector": {_BOTH: _strategy.check_selector},
     "priority": {_BOTH: _priority},
-    "runtime_env": {_BOTH: _only(None, {})},
-    "accelerator_type": {_BOTH: _only(None)},
-    "object_store_memory": {_BOTH: _only(None)},
-    "placement_group": {_BOTH: _only(None, "default")},
-    "placement_group_bundle_index": {_BOTH: _only(-1)},
-    "placement_group_capture_child_tasks": {_BOTH: _only(None, False)},
-    "fallback_strategy": {_BOTH: _only(None, [])},
-    "_labels": {_BOTH: _only(None, {})},
-    "max_restarts": {_ACTOR: _whole(-1, " (-1: without end)")},
-    "max_task_retries": {("actor", "method"): _whole(-1, " (-1: without end)")},
+    "runtime_env": {_BOTH: _runtime_env},
+    "accelerator_type": {_BOTH: _accelerator},
+    "object_store_memory": {_TASK: _not_of_tasks, _ACTOR: _whole(0)},
+    "placement_group": {_BOTH: _placement_group},
+    "placement_group_bundle_index": {_BOTH: _bundle_index},
+    "placement_group_capture_child_tasks": {_BOTH: _optional_flag},
+    "fallback_strategy": {_BOTH: _strategy.check_fallbacks},
+    "_labels": {_BOTH: _labels},
+    "max_restarts": {_ACTOR: _whole(-1)},
+    "max_task_retries": {("actor", "method"): _whole(-1)},
     "max_concurrency": {_ACTOR: _whole(1)},
     "max_pending_calls": {_ACTOR: _max_pending_calls},
     "concurrency_groups": {_ACTOR: _concurrency_groups},
     "concurrency_group": {_METHOD: _name},
-    "lifetime": {_ACTOR: _one_of(None, "detached", "non_detached")},
+    "lifetime": {_ACTOR: _lifetime},
     "namespace": {_ACTOR: _name},
     "get_if_exists": {_ACTOR: _flag},
     "allow_out_of_order_execution": {_ACTOR: _optional_flag},
     "enable_tensor_transport": {_ACTOR: _only(None, False)},
-    "_generator_backpressure_num_objects": {("task", "method"): _only(None)},
+    "_generator_backpressure_num_objects": {("task", "method"): _ahead},
 }
 
 # Names of older versions of Ray, still found in programs.
@@ -237,9 +335,11 @@ def check(kind: Kind, given: dict[str, Any]) -> dict[str, Any]:
         name = _OLD_NAMES.get(written, written)
         rule = next((rule for kinds, rule in _TABLE.get(name, {}).items() if kind in kinds), None)
         if rule is None:
+            others = [_WHAT[one] for kinds in _TABLE.get(name, ()) for one in kinds]
+            of_others = f" It is an option of {' and '.join(others)}." if others else ""
             raise ValueError(
-                f"Invalid option keyword {written!r} for {_WHAT[kind]}. "
-                f"Valid ones are {valid_names(kind)}."
+                f"Invalid option keyword {written!r} for {_WHAT[kind]}.{of_others}"
+                f"{did_you_mean(written, valid_names(kind))} Valid ones are {valid_names(kind)}."
             )
         if name in checked and written != name:
             raise ValueError(f"{written} is the old name of {name}: give one of them")
@@ -251,7 +351,22 @@ def check_known(given: dict[str, Any]) -> None:
     """Refuses names that neither tasks nor actors have, before it is known which of them it is."""
     for name in given:
         if name not in _TABLE and name not in _OLD_NAMES:
-            raise ValueError(f"Invalid option keyword {name!r}. Valid ones are {valid_names()}.")
+            raise ValueError(
+                f"Invalid option keyword {name!r}.{did_you_mean(name, valid_names())} "
+                f"Valid ones are {valid_names()}."
+            )
+
+
+def did_you_mean(written: str, known: Iterable[str]) -> str:
+    """A hint for somebody who mistyped a name, to follow a sentence; empty if none comes near."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    by_lower = {name.lower(): name for name in names}
+    near = get_close_matches(written, names, 1) or [
+        by_lower[name] for name in get_close_matches(written.lower(), by_lower, 1)
+    ]
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def task_resources(options: dict[str, Any]) -> dict[str, float]:
@@ -273,11 +388,19 @@ def actor_resources(options: dict[str, Any]) -> tuple[dict[str, float], dict[str
     return held, held
 
 
+# A node has so much of a resource named after its accelerators, as in Ray; a task takes a little.
+_OF_ACCELERATOR = 0.001
+
+
 def _nonzero(cpus: float, options: dict[str, Any]) -> dict[str, float]:
+    accelerator = options.get("accelerator_type")
     amounts = {
         "CPU": cpus,
         "GPU": options.get("num_gpus"),
         "memory": options.get("memory"),
+        "object_store_memory": options.get("object_store_memory"),
         **(options.get("resources") or {}),
     }
+    if accelerator is not None:
+        amounts[f"accelerator_type:{accelerator}"] = _OF_ACCELERATOR
     return {name: float(amount) for name, amount in amounts.items() if amount}

@@ -48,7 +48,8 @@ _WITHOUT_MEANING = {
 
 # Words that are the same, with the same options.
 _THE_SAME = frozenset(
-    "stop status memory list get summary logs timeline stack microbenchmark token why".split()
+    "stop status memory list get summary logs timeline stack microbenchmark token why job "
+    "doctor drain kill-random-node man".split()
 )
 
 _NOT_HERE = {
@@ -60,8 +61,6 @@ _NOT_HERE = {
     "rsync-up": "copy files with a program made for it",
     "rsync-down": "copy files with a program made for it",
     "monitor": "there is no autoscaler whose log could be shown; see ray status",
-    "job": "programs cannot be handed in from outside yet: run them on a machine of the cluster",
-    "debug": "there is no debugger of tasks yet",
     "client": "there is no Ray Client",
     "serve": "Ray Serve is not part of this",
 }
@@ -71,8 +70,13 @@ _USAGE = """Usage: ray COMMAND [OPTIONS]
   start           Start a cluster on this machine (--head), or let it join one (--address)
   stop            Stop what was started on this machine
   status          Show the cluster: resources, actors, what waits and why
+  drain-node      Let a node leave: what it has goes elsewhere first
   health-check    Exit with 0 if the cluster answers
+  debug           Answer a breakpoint of a task on this machine (ray.util.rpdb.set_trace)
+  job             Hand in jobs, follow, stop and list them
   memory, list, get, summary, logs, timeline, stack, microbenchmark
+  kill-random-node  Kill a node of this machine that is not the head, for tests
+  completion      Print what a shell needs to complete these commands
 
 The same commands as `oxiray`, which this is: `oxiray COMMAND --help` says more."""
 
@@ -91,6 +95,8 @@ def main() -> NoReturn:
     translate = _TRANSLATED.get(word)
     if translate is not None:
         become("oxiray", translate(options))
+    if word == "debug":
+        sys.exit(_debug(options))
     why = _NOT_HERE.get(word)
     _say(
         f"there is no command {word!r}" + (f": {why}" if why else ". `ray --help` shows which are")
@@ -99,9 +105,15 @@ def main() -> NoReturn:
 
 
 def _start(options: list[str]) -> list[str]:
+    from ._start_labels import translated
+
     kept: list[str] = ["start"]
     unused: list[str] = []
-    left = iter(options)
+    try:
+        left = iter(translated(options))
+    except ValueError as error:
+        _say(str(error))
+        sys.exit(2)
     for option in left:
         name = option.partition("=")[0]
         if name not in _WITHOUT_MEANING:
@@ -113,6 +125,32 @@ def _start(options: list[str]) -> list[str]:
     if unused:
         _say(f"without effect here: {', '.join(unused)}")
     return kept
+
+
+def _debug(options: list[str]) -> int:
+    """Shows the breakpoints that wait on this machine, and lets the user answer one."""
+    import os
+
+    from . import _native
+    from .util.rpdb import breakpoints, converse
+
+    folder = _native.sessions_folder()
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    found = [point for name in names for point in breakpoints(os.path.join(folder, name))]
+    if not found:
+        _say("no task waits at a breakpoint on this machine")
+        return 1
+    for number, point in enumerate(found):
+        print(f"{number}: {point.function} (pid {point.pid}) at {point.place}", flush=True)
+    chosen = options[0] if options else ""
+    if not chosen and len(found) > 1:
+        print("Which? ", end="", flush=True)
+        chosen = sys.stdin.readline().strip()
+    if chosen and not (chosen.isdigit() and int(chosen) < len(found)):
+        _say(f"there is no breakpoint {chosen!r}: name one by its number")
+        return 2
+    converse(found[int(chosen or 0)].path, sys.stdin, sys.stdout)
+    return 0
 
 
 def _health_check(options: list[str]) -> list[str]:
@@ -127,9 +165,31 @@ def _health_check(options: list[str]) -> list[str]:
     return kept
 
 
+def _completion(options: list[str]) -> list[str]:
+    return ["completion", "--name", "ray", *options]
+
+
+def _drain_node(options: list[str]) -> list[str]:
+    """Ray's words for `oxiray drain`."""
+    said: dict[str, str] = {}
+    left = iter(options)
+    for option in left:
+        name, equals, value = option.partition("=")
+        said[name] = value if equals else next(left, "")
+    kept = ["drain", said.pop("--node-id", "here")]
+    reason = said.pop("--reason", "").removeprefix("DRAIN_NODE_REASON_").replace("_", " ").lower()
+    message = said.pop("--reason-message", "")
+    kept += ["--reason", ": ".join(filter(None, (reason, message)))]
+    if "--deadline-remaining-seconds" in said:
+        kept += ["--deadline", said.pop("--deadline-remaining-seconds")]
+    return kept + [word for pair in said.items() for word in pair]
+
+
 _TRANSLATED: dict[str, Callable[[list[str]], list[str]]] = {
     "start": _start,
     "health-check": _health_check,
+    "completion": _completion,
+    "drain-node": _drain_node,
 }
 
 

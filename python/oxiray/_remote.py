@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 from . import _options
-from ._actor import ActorClass
+from ._actor import ActorClass, ActorMethod
+from ._generic import P, R, T
 from ._remote_function import RemoteFunction
 
 TYPE_CHECKING = False  # see __init__
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol, overload
+
+    from ._native import ObjectRef
+
+    class _Decorator(Protocol):
+        """Of options that leave the number of returns at one."""
+
+        @overload
+        def __call__(self, target: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overlap]
+        @overload
+        def __call__(self, target: Callable[P, R], /) -> RemoteFunction[P, ObjectRef[R]]: ...
+
+    class _DecoratorOfMany(Protocol):
+        """What `remote` returns depends on a number, which no type knows."""
+
+        def __call__(self, target: Callable[P, Any], /) -> RemoteFunction[P, Any]: ...
+
 
 _USAGE = (
     "remote is used bare, as in '@remote', or with keyword options, as in "
     "'@remote(num_returns=2, resources={\"TPU\": 1})'"
 )
+
+
+class WrongUse(TypeError, AssertionError):
+    """A `TypeError`; and what Ray raises instead, for who catches that."""
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def remote(target: type[T], /) -> ActorClass[T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def remote(target: Callable[P, R], /) -> RemoteFunction[P, ObjectRef[R]]: ...
+    @overload
+    def remote(*, num_returns: int | str, **options: Any) -> _DecoratorOfMany: ...
+    @overload
+    def remote(**options: Any) -> _Decorator: ...
 
 
 def remote(*args: Any, **options: Any) -> Any:
@@ -25,16 +58,20 @@ def remote(*args: Any, **options: Any) -> Any:
     if len(args) == 1 and not options and callable(args[0]):
         return _make(args[0], {})
     if args:
-        raise TypeError(f"{_USAGE}. It got {args[0]!r}" + (" with options" if options else ""))
+        raise WrongUse(f"{_USAGE}. It got {args[0]!r}" + (" with options" if options else ""))
     if not options:
-        raise TypeError(f"{_USAGE}. It got empty parentheses")
+        raise WrongUse(f"{_USAGE}. It got empty parentheses")
     _options.check_known(options)
     return lambda target: _make(target, options)
 
 
-def _make(target: Callable[..., Any], options: dict[str, Any]) -> RemoteFunction | ActorClass:
+def _make(
+    target: Callable[..., Any], options: dict[str, Any]
+) -> RemoteFunction[..., Any] | ActorClass[Any]:
     if isinstance(target, (RemoteFunction, ActorClass)):
         raise TypeError(f"{target!r} is remote already; use .options() to change its options")
+    if isinstance(target, ActorMethod):
+        raise TypeError(f"{target!r} is an actor's method: call it with .remote()")
     if isinstance(target, type):
         return ActorClass(target, _options.check("actor", options))
     if not callable(target):

@@ -61,11 +61,14 @@ def dumps(value: Any, buffers: list[pickle.PickleBuffer], what: str = "the value
 
 
 def _note_culprit(what: str, value: Any, error: Exception) -> None:
+    from ._notes import add_note
     from ._unpicklable import find
 
     try:
         path, part, _ = find(value)
         kind = f"{type(part).__module__}.{type(part).__qualname__}"
-        error.add_note(f"Could not serialize {what}: pickling {path}, of type {kind}, raised this.")
+        add_note(
+            error, f"Could not serialize {what}: pickling {path}, of type {kind}, raised this."
+        )
     except Exception:  # whatever the value's own code does now, the first error is the one to see
         return

@@ -38,6 +38,9 @@ _directory = ""
 _is_guest = False
 # The process whose session a forked child lost, until it begins its own; 0: there was none.
 _forked_from = 0
+# This process loads modules for workers to be forked with (`_warm`). What asks for a session is
+# left to them: they have one.
+is_template = False
 # Threads may all use the API first; a signal handler may come in between.
 _lock = _thread.RLock()
 
@@ -62,8 +65,18 @@ def init(address: str | None = None, **options: Any) -> RayContext:
             True unless given. It is a process only while somebody looks.
         dashboard_host: where it is served; only on this machine, 127.0.0.1, unless given.
         dashboard_port: its port, 0 being any; 8265 or the next free one unless given.
-        labels, job_config, configure_logging, logging_format, local_mode, runtime_env, _temp_dir,
-            ...: Ray's; what has no meaning here yet is accepted only where it changes nothing.
+        runtime_env: the environment of the workers, a dict or a `RuntimeEnv`.
+        job_config: a `ray.job_config.JobConfig`.
+        logging_config: a `ray.LoggingConfig`, for the loggers of this process and of its workers.
+        local_mode: run tasks and actors in this process, one after the other, to debug them.
+        max_pending_tasks: tasks and calls that this driver may have under way; any number unless
+            given. What would exceed it waits in `.remote()`, or with
+            max_pending_tasks_policy="raise" raises PendingCallsLimitExceeded.
+        _enforce: let the kernel see that tasks and actors take no more than the `memory` and
+            `num_cpus` they asked for; it needs control groups that this user may make.
+        labels: of the node that is started, a dict of strings, for `label_selector=`.
+        configure_logging, logging_format, _temp_dir, ...: Ray's;
+            what has no meaning here yet is accepted only where it changes nothing.
     """
     from . import _init_arguments
 
@@ -74,6 +87,7 @@ def init(address: str | None = None, **options: Any) -> RayContext:
 
 def _init(arguments: Arguments) -> RayContext:
     global number, _context, _printer, _driver_pid, _directory, _is_guest, _forked_from
+    _be_no_template()
     if _native.is_running():
         if arguments.ignore_reinit_error:
             return _context or _make_context()
@@ -97,10 +111,23 @@ def _init(arguments: Arguments) -> RayContext:
         else:
             _connect(arguments, directory)
         number, _forked_from = number + 1, 0
+        if arguments.max_pending_tasks:
+            _native.limit_pending(arguments.max_pending_tasks, arguments.pending_raises)
+        if arguments.runtime_env or _settings.text("OXIRAY_JOB_RUNTIME_ENV"):
+            from . import _environment
+
+            _environment.begin(arguments.runtime_env)
         from ._log_printer import LogPrinter
 
         _printer = LogPrinter(arguments.log_to_driver)
         _context = _make_context()
+        _switch_local_mode(arguments.local_mode)
+        if arguments.logging_config is not None:
+            arguments.logging_config._apply()
+        if arguments.tracing is not None:
+            from . import _tracing
+
+            _tracing.begin(arguments.tracing)
         if arguments.announce:
             _announce(arguments, _context)
         return _context
@@ -110,14 +137,32 @@ def _init(arguments: Arguments) -> RayContext:
         raise
 
 
+# Whether tasks and actors run in this process (`_local_mode`).
+is_local = False
+# Whether calls that this process submits have spans (`_tracing`).
+is_traced = False
+
+
+def _switch_local_mode(on: bool) -> None:
+    global is_local
+    is_local = on
+    if on:
+        import warnings
+
+        from ._local_mode import WARNING, forget
+
+        forget()
+        warnings.warn(WARNING, stacklevel=4)
+
+
 def _start(arguments: Arguments, directory: str) -> None:
     _native.start(
-        program=_program(),
+        program=program(),
         resources=arguments.resources,
         object_store_memory=arguments.object_store_memory,
         python=sys.executable,
-        sys_path=_sys_path(),
-        preload=[name for name in _WORTH_PRELOADING if name in sys.modules],
+        sys_path=_sys_path(arguments),
+        preload=_worth_preloading(),
         session_dir=directory,
         log_to_driver=arguments.log_to_driver,
         prestart_workers=arguments.prestart_workers,
@@ -127,18 +172,28 @@ def _start(arguments: Arguments, directory: str) -> None:
         store_patience_ms=arguments.store_patience_ms,
         tell_spilling=arguments.tell_spilling,
         entrypoint=_entrypoint(),
+        settings=arguments.settings,
         dashboard=arguments.dashboard,
+        enforce=arguments.enforce,
+        labels=arguments.labels,
     )
+
+
+def _worth_preloading() -> list[str]:
+    if not _settings.is_on("OXIRAY_PRELOAD"):
+        return []
+    return [name for name in _WORTH_PRELOADING if name in sys.modules]
 
 
 def _connect(arguments: Arguments, directory: str) -> None:
     _native.connect(
         session_dir=directory,
-        sys_path=_sys_path(),
+        sys_path=_sys_path(arguments),
         namespace=arguments.namespace,
         log_to_driver=arguments.log_to_driver,
         entrypoint=_entrypoint(),
         python=f"{sys.version_info[0]}.{sys.version_info[1]}",
+        settings=arguments.settings,
     )
 
 
@@ -163,13 +218,20 @@ def auto_init() -> None:
         init()
 
 
+def _be_no_template() -> None:
+    if is_template:
+        raise RuntimeError("there is no session here: this process only loads modules")
+
+
 def is_initialized() -> bool:
     """Whether a session is running."""
+    _be_no_template()
     return _native.is_running()
 
 
-def shutdown(_exiting_interpreter: bool = False) -> None:
-    """Ends the session and everything it started. Does nothing when there is none.
+def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = False) -> None:
+    """Ends the session and everything it started. Does nothing when there is none. It returns when
+    all has ended, whatever `wait_for_processes` says.
 
     A cluster that was there before goes on: the program only leaves it.
     """
@@ -204,9 +266,13 @@ def _shut_down(failure: str) -> None:
 
 def _end(failure: str = "") -> None:
     """Can be interrupted and done again: what each step ends is forgotten last."""
-    global _context, _printer, _directory
+    global _context, _printer, _directory, is_traced
+    is_traced = False
     if not _directory:
         return
+    metrics = sys.modules.get("oxiray.util.metrics")
+    if metrics is not None and _is_guest:
+        metrics._registry.write()
     _native.stop(failure)
     _context = None
     if _printer is not None:
@@ -250,24 +316,20 @@ def _make_context() -> RayContext:
     from ._init_arguments import LOCAL_IP
 
     view = _native.context()
+    dashboard = _native.dashboard_url(view["session_dir"]) or ""
     info = {
         "node_ip_address": view["address"].rpartition(":")[0] or LOCAL_IP,
         "address": view["control"] or "local",
         "session_dir": view["session_dir"],
-        "webui_url": _dashboard_url(view["session_dir"]),
+        "webui_url": dashboard.partition("://")[2],
         "node_id": view["node_id"].hex(),
     }
     if view["control"]:
         info["gcs_address"] = view["control"]
-    return RayContext(info)
+    return RayContext(info, dashboard)
 
 
-def _dashboard_url(directory: str) -> str:
-    """Where the session's dashboard is, with its token but, as Ray's, without `http://`."""
-    return (_native.dashboard_url(directory) or "").removeprefix("http://")
-
-
-def _program() -> str:
+def program() -> str:
     override = _settings.text("OXIRAY_OXIRAYD")
     path = override or os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "oxirayd")
     if not os.access(path, os.X_OK):
@@ -278,9 +340,17 @@ def _program() -> str:
     return path
 
 
-def _sys_path() -> list[str]:
-    """The driver's import path, made independent of the directory a worker happens to be in."""
-    return list(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
+def _sys_path(arguments: Arguments) -> list[str]:
+    """The driver's import path, made independent of the directory a worker happens to be in.
+
+    Modules beside its script come from the working_dir, if there is one, as with Ray.
+    """
+    own = [os.path.abspath(entry) for entry in sys.path]
+    environment: dict[str, Any] = arguments.runtime_env or {}
+    if "working_dir" in environment or '"working_dir"' in _settings.text("OXIRAY_JOB_RUNTIME_ENV"):
+        beside = {os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
+        own = [entry for entry in own if entry not in beside]
+    return list(dict.fromkeys([*arguments.sys_path, *own]))
 
 
 def _announce(arguments: Arguments, context: RayContext) -> None:
@@ -289,8 +359,8 @@ def _announce(arguments: Arguments, context: RayContext) -> None:
         text = f"Connected to the cluster at {arguments.node.address}."
     else:
         text = f"Started a local instance: {_size(arguments.resources)}."
-    if context.dashboard_url:
-        text += f" View the dashboard at http://{context.dashboard_url}"
+    if context._dashboard:
+        text += f" View the dashboard at {context._dashboard}"
     elif arguments.node and not arguments.node.is_head:
         text += " Its dashboard is on the head, where `oxiray dashboard` prints the address."
     elif arguments.dashboard and not arguments.node:
@@ -319,6 +389,9 @@ def _register() -> None:
     if not _registered:
         import atexit
 
+        from . import _uncaught
+
         atexit.register(_at_exit)
+        _uncaught.install()
         forget_in_children()
         _registered = True

@@ -23,6 +23,11 @@ def text(name: str) -> str:
     return given(name)[1] or _DECLARED[name][1]
 
 
+def is_set(name: str) -> bool:
+    """Whether it is there, even if it says nothing."""
+    return name in os.environ
+
+
 def is_on(name: str) -> bool:
     return text(name).strip().lower() not in ("", "0", "false")
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     # A label's key, the test, its values.
     Selector = tuple[str, str, list[str]]
 
+_GROUP_OPTIONS = frozenset(("placement_group", "placement_group_bundle_index"))
 _LONGEST_NAME = 63
 _LONGEST_PREFIX = 253
 _ID_DIGITS = 56
@@ -31,12 +32,13 @@ def check(name: str, value: Any) -> Any:
             _node(name, value.node_id)
             return value
         if isinstance(value, strategies.PlacementGroupSchedulingStrategy):
-            raise ValueError(
-                f"{name}={type(value).__name__}(...): placement groups are not supported yet"
-            )
+            return value
+    from ._options import did_you_mean
+
+    hint = did_you_mean(value, ("DEFAULT", "SPREAD")) if isinstance(value, str) else ""
     raise ValueError(
         f"The option {name!r} must be None, 'DEFAULT', 'SPREAD', or a strategy of "
-        f"util.scheduling_strategies, not {value!r}"
+        f"util.scheduling_strategies, not {value!r}.{hint}"
     )
 
 
@@ -59,11 +61,36 @@ def check_selector(name: str, value: Any) -> dict[str, str] | None:
     if not isinstance(value, dict):
         raise TypeError(f"The option {name!r} must be a dict of strings, not {value!r}")
     for key, text in value.items():
-        _selector(name, key, text)
+        selector(name, key, text)
     return dict(value)
 
 
-def _selector(name: str, key: Any, text: Any) -> Selector:
+def check_fallbacks(name: str, value: Any) -> list[dict[str, Any]] | None:
+    """The rule of the option `fallback_strategy`."""
+    if value is None:
+        return None
+    wanted = "a list of dicts, each {'label_selector': {...}}"
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"The option {name!r} must be {wanted}, not {value!r}")
+    for index, one in enumerate(value):
+        where = f"{name}[{index}]"
+        if not isinstance(one, dict):
+            raise ValueError(f"{where} must be {{'label_selector': {{...}}}}, not {one!r}")
+        if not one:
+            raise ValueError(f"{where} is empty: {{'label_selector': {{}}}} is any node")
+        for option in one:
+            if option != "label_selector":
+                from ._options import did_you_mean
+
+                raise ValueError(
+                    f"{where} has the option {option!r}, and only 'label_selector' can be in it."
+                    f"{did_you_mean(str(option), ['label_selector'])}"
+                )
+        check_selector(f"{where}['label_selector']", one["label_selector"])
+    return [dict(one) for one in value]
+
+
+def selector(name: str, key: Any, text: Any) -> Selector:
     """An entry of `label_selector`: `value`, `!value`, `in(a,b)` or `!in(a,b)`."""
     check_key(name, key)
     if not isinstance(text, str):
@@ -121,21 +148,45 @@ def _is_name(text: str) -> bool:
     )
 
 
-def encode(options: dict[str, Any]) -> dict[str, Any] | None:
-    """What the engine is told; None: any node will do."""
+def is_captured(options: dict[str, Any]) -> bool:
+    """Whether it goes into the group of whoever submits it, if that captures children."""
+    return (
+        options.get("scheduling_strategy") is None
+        and options.get("placement_group", "default") == "default"
+        and options.get("placement_group_capture_child_tasks") is not False
+    )
+
+
+def encode(
+    options: dict[str, Any], needs: tuple[dict[str, float], ...], what: str
+) -> dict[str, Any] | None:
+    """What the engine is told; None: any node will do.
+
+    `needs` is what it takes to run, and to begin; `what` it is, for the errors.
+    """
     strategy = options.get("scheduling_strategy")
-    selector = options.get("label_selector")
-    if strategy in (None, "DEFAULT") and not selector:
+    labels = options.get("label_selector")
+    if not (_GROUP_OPTIONS.isdisjoint(options) and (strategy is None or isinstance(strategy, str))):
+        from . import _groups
+
+        place = _groups.place(options, needs, what)
+        if place is not None:
+            return place
+        if hasattr(strategy, "placement_group"):
+            strategy = None
+    if strategy in (None, "DEFAULT") and not labels:
         return None
-    name = "label_selector"
     encoded: dict[str, Any] = {
         "spread": strategy == "SPREAD",
         "node": b"",
         "soft": False,
         "spill_on_unavailable": False,
         "fail_on_unavailable": False,
-        "labels": [_selector(name, key, text) for key, text in (selector or {}).items()],
+        "labels": _selectors(labels),
         "soft_labels": [],
+        "fallbacks": [
+            _selectors(one["label_selector"]) for one in options.get("fallback_strategy") or ()
+        ],
     }
     if strategy is None or isinstance(strategy, str):
         return encoded
@@ -145,9 +196,15 @@ def encode(options: dict[str, Any]) -> dict[str, Any] | None:
         encoded["spill_on_unavailable"] = bool(strategy._spill_on_unavailable)
         encoded["fail_on_unavailable"] = bool(strategy._fail_on_unavailable)
     else:
-        encoded["labels"] += _tests(strategy.hard)
+        hard = _tests(strategy.hard)
+        for labels in (encoded["labels"], *encoded["fallbacks"]):
+            labels += hard
         encoded["soft_labels"] = _tests(strategy.soft)
     return encoded
+
+
+def _selectors(labels: dict[str, str] | None) -> list[Selector]:
+    return [selector("label_selector", key, text) for key, text in (labels or {}).items()]
 
 
 def _tests(tests: dict[str, Any]) -> list[Selector]:

@@ -25,7 +25,7 @@ class Culprit(NamedTuple):
 
 def find(value: object, name: str = "value") -> Culprit:
     """The innermost part of `value` that cannot be pickled; `name` starts its path."""
-    culprit = Culprit(name, value, _failure(value) or "it cannot be pickled")
+    culprit = Culprit(name, value, failure(value) or "it cannot be pickled")
     seen = {id(value)}
     for _ in range(_MAX_DEPTH):
         inner = _failing_part(culprit, seen)
@@ -48,19 +48,23 @@ def explain(what: str, value: object, error: BaseException, name: str = "value")
 
 
 def _failing_part(outer: Culprit, seen: set[int]) -> Culprit | None:
+    return next(failing_parts(outer, seen), None)
+
+
+def failing_parts(outer: Culprit, seen: set[int]) -> Iterator[Culprit]:
+    """The parts of a value, but for those seen before, that cannot be pickled."""
     for count, (path, part) in enumerate(_parts(outer.value, outer.path)):
         if count >= _MAX_PARTS:
             break
         if id(part) in seen:
             continue
         seen.add(id(part))
-        reason = _failure(part)
+        reason = failure(part)
         if reason is not None:
-            return Culprit(path, part, reason)
-    return None
+            yield Culprit(path, part, reason)
 
 
-def _failure(value: object) -> str | None:
+def failure(value: object) -> str | None:
     import cloudpickle
 
     try:

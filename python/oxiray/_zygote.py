@@ -3,11 +3,16 @@
 The node service starts it as `python -m oxiray._zygote` with a SEQPACKET socket as descriptor 3:
 
     node service -> zygote    fork
-    zygote -> node service    forked PID
+    zygote -> node service    ready               (only that of a runtime environment)
+                              forked PID, or refused ERRNO
                               exit PID STATUS     (STATUS as waitpid gives it)
 
 It ends when the socket does. It is single-threaded, as a process that forks must be, and sleeps in
-one poll() over the socket and the pipe that SIGCHLD writes to, so that it misses neither.
+one poll() over its sockets and the pipe that SIGCHLD writes to, so that it misses nothing.
+
+Once it is known what workers import (`_warming`), a *warm* zygote is forked from this one, loads
+that, and forks the workers from then on. It speaks the same over a socket of its own with this one,
+which passes it on and takes over whenever the warm one is gone: its orphans become ours.
 """
 
 from __future__ import annotations
@@ -18,79 +23,118 @@ import select
 import signal
 import sys
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from . import _settings
 
+if TYPE_CHECKING:
+    from ._warming import Warming
+
 _SOCKET = 3
-# After the first workers are out, and it is quiet for so long, modules the driver uses are imported
-# too, one at a time: an import keeps a fork waiting, and workers come in waves. Later ones find the
-# modules there.
-_QUIET_MS = 500
 
 
 class Zygote:
-    def __init__(self) -> None:
-        os.fstat(_SOCKET)  # before a pipe takes the number, if nobody gave us the socket
+    """`is_fresh` says before a fork whether what is loaded here is still what would be found;
+    `warming` is where others are asked to fork instead."""
+
+    def __init__(
+        self,
+        socket: int,
+        warming: Warming | None = None,
+        is_fresh: Callable[[], bool] = lambda: True,
+    ) -> None:
+        os.fstat(socket)  # before a pipe takes the number, if nobody gave us the socket
+        self._socket = socket
+        self._warming = warming
+        self._is_fresh = is_fresh
+        self._workers: set[int] = set()
         self._outbox: deque[bytes] = deque()
         self._wake_read, self._wake_write = os.pipe()
-        for descriptor in (_SOCKET, self._wake_read, self._wake_write):
+        for descriptor in (socket, self._wake_read, self._wake_write):
             os.set_blocking(descriptor, False)
         # Python calls handlers between two instructions; the pipe is what ends a poll().
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         # Ctrl-C at the driver's terminal is the driver's.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._preload = [name for name in _settings.text("OXIRAY_PRELOAD").split(",") if name]
-        self._forked = False
+
+    def say(self, packet: bytes) -> None:
+        self._outbox.append(packet)
+        self._flush()
 
     def run(self) -> bool:
-        """Serves until the socket closes; returns True in a forked child."""
+        """Serves until the socket closes; returns True in a forked worker."""
         while True:
             poller = select.poll()
-            poller.register(_SOCKET, select.POLLIN | (select.POLLOUT if self._outbox else 0))
+            poller.register(self._socket, select.POLLIN | (select.POLLOUT if self._outbox else 0))
             poller.register(self._wake_read, select.POLLIN)
-            waiting = self._forked and self._preload
-            events = poller.poll(_QUIET_MS if waiting else None)
-            if not events:
-                self._import_preload()
-                continue
+            for descriptor in self._warming.descriptors() if self._warming else ():
+                poller.register(descriptor, select.POLLIN)
+            poller.poll(self._warming.patience_ms() if self._warming else None)
             self._drain_wakeups()
+            if self._warming is not None and self._look_at_warming(self._warming):
+                return True
             self._reap()
-            while (packet := self._receive()) is not None:
-                if packet == b"":
+            while (packet := received(self._socket)) is not None:
+                if packet in (b"", b"end") or not self._is_fresh():
+                    self._flush()
                     return False
                 if packet == b"fork" and self._fork():
                     return True
             self._flush()
 
-    def _receive(self) -> bytes | None:
-        """The next packet; empty when the socket has closed, None when there is none."""
-        try:
-            return os.read(_SOCKET, 4096)
-        except BlockingIOError:
-            return None
-        except ConnectionResetError:
-            return b""
+    def _look_at_warming(self, warming: Warming) -> bool:
+        """Passes on what the warm zygote says, and takes over what it cannot do any more. True in a
+        worker."""
+        for packet in warming.listen():
+            word, pid, *_ = packet.split()
+            if word == b"forked":
+                self._workers.add(int(pid))
+            elif word == b"exit":
+                self._workers.discard(int(pid))
+            self.say(packet)
+        for _ in range(warming.take_unanswered()):
+            if self._fork():
+                return True
+        socket = warming.begin_if_due()
+        if socket is None:
+            return False
+        self._let_go()
+        from . import _warm
+
+        return _warm.serve(socket, warming.wanted())
 
     def _fork(self) -> bool:
-        pid = os.fork()
+        if self._warming is not None and self._warming.fork():
+            return False
+        try:
+            pid = os.fork()
+        except OSError as error:  # too many processes, too little memory: perhaps not for long
+            self.say(b"refused %d" % (error.errno or 0))
+            return False
         if pid == 0:
-            self._become_child()
+            self._become_worker()
             return True
-        self._forked = True
-        self._outbox.append(b"forked %d" % pid)
-        self._flush()
+        self._workers.add(pid)
+        self.say(b"forked %d" % pid)
         return False
 
-    def _become_child(self) -> None:
+    def _become_worker(self) -> None:
         # What a worker starts is in its group, and ends with it: see _reap().
         os.setpgid(0, 0)
-        signal.set_wakeup_fd(-1)
+        self._let_go()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        for descriptor in (_SOCKET, self._wake_read, self._wake_write):
+
+    def _let_go(self) -> None:
+        """In a child: what only this process listens to."""
+        signal.set_wakeup_fd(-1)
+        for descriptor in (self._socket, self._wake_read, self._wake_write):
             os.close(descriptor)
+        if self._warming is not None:
+            self._warming.let_go()
 
     def _reap(self) -> None:
         while True:
@@ -102,15 +146,20 @@ class Zygote:
                 return
             # While its status is not taken, the worker's number, and its group's, is no other's.
             pid = ended.si_pid
-            with suppress(OSError):  # it started nothing, or is not yet in a group of its own
-                os.killpg(pid, signal.SIGKILL)
+            is_worker = pid in self._workers
+            if is_worker:
+                self._workers.remove(pid)
+                with suppress(OSError):  # it started nothing, or is not yet in a group of its own
+                    os.killpg(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
-            self._outbox.append(b"exit %d %d" % (pid, status))
+            # Else it was a warm zygote, or what a worker that is gone had started.
+            if is_worker:
+                self._outbox.append(b"exit %d %d" % (pid, status))
 
     def _flush(self) -> None:
         while self._outbox:
             try:
-                os.write(_SOCKET, self._outbox[0])
+                os.write(self._socket, self._outbox[0])
             except BlockingIOError:
                 return
             except (BrokenPipeError, ConnectionResetError):
@@ -125,16 +174,30 @@ class Zygote:
         except BlockingIOError:
             pass
 
-    def _import_preload(self) -> None:
-        # Libraries that start threads at import (OpenBLAS) do not when told to use one; tasks ask
-        # for one CPU unless they say so, and Ray's workers set the same.
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
-        try:
-            __import__(self._preload.pop(0))
-        except BaseException:  # a worker that needs it will say what is wrong
-            return
-        gc.collect()
-        gc.freeze()
+
+def received(socket: int) -> bytes | None:
+    """The next packet; empty when the socket has closed, None when there is none."""
+    try:
+        return os.read(socket, 1 << 18)
+    except BlockingIOError:
+        return None
+    except ConnectionResetError:
+        return b""
+
+
+def _look_first_in(paths: str) -> None:
+    """Modules of the runtime environment come before all others, here and in what workers start."""
+    import json
+
+    _worker_paths = json.loads(paths)
+    if not _worker_paths:
+        return
+    from . import _worker
+
+    _worker.environment_paths[:] = _worker_paths
+    sys.path[:] = list(dict.fromkeys([*_worker_paths, *sys.path]))
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([*_worker_paths, *filter(None, [inherited])])
 
 
 def main() -> None:
@@ -144,12 +207,22 @@ def main() -> None:
 
         # A node of a cluster has no driver of its own: workers hear of their job's later.
         sys.path[:] = json.loads(sys_path) or sys.path
+    paths = _settings.text("OXIRAY_ENVIRONMENT_PATHS")
+    if paths:
+        _look_first_in(paths)
     # Everything a worker needs, so that a fork finds it in memory.
     import cloudpickle  # noqa: F401
 
-    from . import _child, _errors, _pickler, _serialization, _worker  # noqa: F401
+    from . import _child, _errors, _imported, _native, _pickler, _serialization, _worker  # noqa: F401
+    from ._warming import Warming
 
-    zygote = Zygote()
+    _native.adopt_orphans()
+    is_on = _settings.is_on("OXIRAY_PRELOAD")
+    hints = filter(None, _settings.text("OXIRAY_DRIVER_MODULES").split(","))
+    zygote = Zygote(_SOCKET, Warming(hints) if is_on else None)
+    if int(_settings.text("OXIRAY_ENVIRONMENT_NUMBER")):
+        zygote.say(b"ready")
+    _imported.note_template()
     gc.collect()
     # Frozen objects are never touched by the collector: their pages stay shared with the children.
     gc.freeze()

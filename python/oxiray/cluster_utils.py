@@ -30,6 +30,8 @@ from ._address import StartedNode
 _IP = "127.0.0.1"
 _OBJECT_STORE = 150 * 1024 * 1024
 _GRACE_S = 10.0
+# Ray has no clusters of several nodes on some systems, and its users' tests ask.
+cluster_not_supported = False
 # Options of `oxiray start`, by the names that Ray's nodes have.
 _FLAGS = ("num_cpus", "num_gpus", "memory", "object_store_memory")
 
@@ -120,7 +122,6 @@ class Cluster:
 
     gcs_address = address
 
-    @property
     def list_all_nodes(self) -> list[Node]:
         """The head first."""
         return [*([self.head_node] if self.head_node else []), *self.worker_nodes]
@@ -134,6 +135,7 @@ class Cluster:
                 one CPU and 150 MB for objects unless given.
             include_dashboard, dashboard_host, dashboard_port: of the head, which has a dashboard
                 only if one of these asks for it.
+            _system_config: of the head: settings by Ray's names, as `health_check_period_ms`.
             env_vars: environment of the node and its workers.
             others of Ray's: accepted, without effect.
         """
@@ -145,6 +147,8 @@ class Cluster:
             for name in ("dashboard_host", "dashboard_port"):
                 if node_args.get(name) is not None:
                     arguments += [f"--{name.replace('_', '-')}", str(node_args[name])]
+            if node_args.get("_system_config"):
+                arguments += ["--system-config", json.dumps(node_args["_system_config"])]
         else:
             arguments += ["--address", self.address]
         sizes = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _OBJECT_STORE, **node_args}
@@ -173,7 +177,7 @@ class Cluster:
 
     def remove_node(self, node: Node, allow_graceful: bool = True) -> None:
         """Ends a node: it is asked to leave or, without `allow_graceful`, killed."""
-        if node not in self.list_all_nodes:
+        if node not in self.list_all_nodes():
             raise ValueError(f"{node!r} is not a node of this cluster")
         if self._driver_is_at([node]):
             raise ValueError(
@@ -192,11 +196,11 @@ class Cluster:
         Raises:
             TimeoutError: It took longer.
         """
-        if not self._driver_is_at(self.list_all_nodes):
+        if not self._driver_is_at(self.list_all_nodes()):
             return
         from ._cluster import nodes
 
-        expected = {node.node_id for node in self.list_all_nodes}
+        expected = {node.node_id for node in self.list_all_nodes()}
         deadline = time.monotonic() + timeout
         while {node["NodeID"] for node in nodes() if node["Alive"]} != expected:
             if time.monotonic() > deadline:
@@ -213,7 +217,7 @@ class Cluster:
 
     def shutdown(self) -> None:
         """Ends all nodes, and this program's session with them. Can be called again."""
-        nodes = self.list_all_nodes
+        nodes = self.list_all_nodes()
         if self._driver_is_at(nodes):
             from ._session import shutdown
 

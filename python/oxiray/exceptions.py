@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-_CANNOT_INHERIT = (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)
+# Raised by `get`, these would end the program that gets.
+_CANNOT_INHERIT = (KeyboardInterrupt, SystemExit)
 
 
 class RayError(Exception):
@@ -90,7 +91,10 @@ class RayTaskError(RayError):
             state = (self.proctitle, self.pid, self.ip, self.actor_repr, self._actor_id)
             plain = (self.function_name, self.traceback_str, cause, *state)
             RayTaskError.__init__(error, *plain)
-            error.args = cause.args
+            try:
+                error.args = cause.args
+            except AttributeError:  # the user's class has its own way to say them
+                pass
             return error
         except Exception:  # whatever the user's class does when it is subclassed or constructed
             return self
@@ -205,14 +209,20 @@ class ActorDiedError(RayActorError):
     BASE_ERROR_MSG = "The actor died unexpectedly before finishing this task."
 
     def __init__(
-        self, cause: RayTaskError | str | None = None, actor_id: str | None = None
+        self, cause: RayTaskError | str | None = None, actor_id: bytes | None = None
     ) -> None:
+        named = actor_id.hex() if actor_id else None
         if isinstance(cause, RayTaskError):
-            message = f"The actor died because of an error raised in its creation task, {cause}"
-            super().__init__(cause._actor_id or actor_id, message, actor_init_failed=True)
+            is_its_own = str(cause.function_name).endswith("__init__")
+            message = "The actor died because " + (
+                f"of an error raised in its creation task, {cause}"
+                if is_its_own
+                else f"an argument of its constructor could not be computed:\n{cause}"
+            )
+            super().__init__(cause._actor_id or named, message, actor_init_failed=True)
             self.__cause__ = cause.cause
         else:
-            super().__init__(actor_id, cause or self.BASE_ERROR_MSG)
+            super().__init__(named, cause or self.BASE_ERROR_MSG)
         self.args = (cause, actor_id)
 
     @staticmethod
@@ -381,7 +391,7 @@ class RuntimeEnvSetupError(RayError):
         self.error_message = error_message
 
     def __str__(self) -> str:
-        return f"Failed to set up the runtime environment.\n{self.error_message or ''}".rstrip()
+        return f"Failed to set up runtime environment.\n{self.error_message or ''}".rstrip()
 
 
 class TaskPlacementGroupRemoved(RayError):

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _devices, _native
-from ._ids import ActorID, JobID, NodeID, TaskID
+from ._ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID
+
+if TYPE_CHECKING:
+    from ._actor import ActorHandle
+    from .runtime_env import RuntimeEnv
+
+# Kinds that Ray names.
+_OTHER_ACCELERATORS = ("TPU", "neuron_cores", "HPU", "NPU", "RBLN", "FURIOSA")
 
 
 class RuntimeContext:
     """Ids, names and resources of what is running; ids come as hexadecimal strings."""
+
+    def __init__(self, worker: Any = None) -> None:
+        pass
 
     def get(self) -> dict[str, Any]:
         context = self._view()
@@ -58,6 +68,33 @@ class RuntimeContext:
     def get_session_name(self) -> str:
         return str(os.path.basename(self._view()["session_dir"]))
 
+    def get_actor_name(self) -> str | None:
+        """Of the actor that asks: its name, empty if it has none; None in a task or driver."""
+        actor_id = self.get_actor_id()
+        if actor_id is None:
+            return None
+        from .util.state import get_actor
+
+        row = get_actor(actor_id)
+        return (row.name if row is not None else None) or ""
+
+    @property
+    def current_actor(self) -> ActorHandle[Any]:
+        """A handle of the actor that asks."""
+        context = self._view()
+        if not context["actor_id"]:
+            raise RuntimeError("current_actor is for the methods of actors: this is none")
+        from . import _worker
+        from ._actor import ActorHandle
+
+        ref = _native.rebuild_actor(context["actor_id"], context["creator"])
+        return ActorHandle(ref, *_worker.own_about)
+
+    @property
+    def gcs_address(self) -> str:
+        """The address of the cluster's head; "local" in a session of one's own."""
+        return self._view()["control"] or "local"
+
     def get_assigned_resources(self) -> dict[str, float]:
         """What the running task or actor occupies."""
         context = self._view()
@@ -66,9 +103,26 @@ class RuntimeContext:
         return dict(_native.cluster_view()["held"])
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
-        return {"GPU": _devices.names(self._view()["device_ids"])}
+        """By kind of accelerator; of those that are not counted here there are none."""
+        own = {"GPU": _devices.names(self._view()["device_ids"])}
+        return {**{kind: [] for kind in _OTHER_ACCELERATORS}, **own}
 
     get_resource_ids = get_accelerator_ids
+
+    def get_placement_group_id(self) -> str | None:
+        """The placement group that the running task or actor is in; None: in none."""
+        return self._hex("group")
+
+    @property
+    def current_placement_group_id(self) -> PlacementGroupID:
+        _deprecated("get_placement_group_id()")
+        group = self._view()["group"]
+        return PlacementGroupID(group) if group else PlacementGroupID.nil()
+
+    @property
+    def should_capture_child_tasks_in_placement_group(self) -> bool:
+        """Whether what is submitted here goes into the placement group of what runs."""
+        return bool(self._view()["captures"])
 
     def get_node_labels(self) -> dict[str, str]:
         from ._cluster import labels_of_this_node
@@ -80,6 +134,18 @@ class RuntimeContext:
         return self._view()["namespace"]  # type: ignore[no-any-return]
 
     @property
+    def runtime_env(self) -> RuntimeEnv:
+        """The environment of this process, which what it submits inherits."""
+        from . import _environment
+
+        self._view()
+        return _environment.current()
+
+    def get_runtime_env_string(self) -> str:
+        self._view()
+        return _native.environment() or "{}"
+
+    @property
     def was_current_actor_reconstructed(self) -> bool:
         """Whether the actor that asks was started again after its process died."""
         return bool(self._view()["restarts"])
@@ -87,19 +153,23 @@ class RuntimeContext:
     # The older names of the ids: objects, not strings.
     @property
     def job_id(self) -> JobID:
+        _deprecated("get_job_id()")
         return JobID(self._view()["job_id"])
 
     @property
     def node_id(self) -> NodeID:
+        _deprecated("get_node_id()")
         return NodeID(self._view()["node_id"])
 
     @property
     def task_id(self) -> TaskID | None:
+        _deprecated("get_task_id()")
         task_id = self.get_task_id()
         return TaskID.from_hex(task_id) if task_id else None
 
     @property
     def actor_id(self) -> ActorID | None:
+        _deprecated("get_actor_id()")
         actor_id = self._view()["actor_id"]
         return ActorID(actor_id) if actor_id else None
 
@@ -119,11 +189,20 @@ class RuntimeContext:
         return None if context["is_driver"] else context[key]
 
 
+def _deprecated(other: str) -> None:
+    import warnings
+
+    from .util.annotations import RayDeprecationWarning
+
+    warnings.warn(f"Use {other} instead", RayDeprecationWarning, stacklevel=3)
+
+
 _context = RuntimeContext()
 
 
 def get_runtime_context() -> RuntimeContext:
-    """The context of the caller: driver, task or actor."""
+    """The context of the caller: driver, task or actor. Starts a session if there is none."""
+    _context._view()
     return _context
 
 
@@ -131,3 +210,8 @@ def get_gpu_ids() -> list[int] | list[str]:
     """The GPUs assigned to the running task or actor, as CUDA numbers them."""
     names = _devices.names(_context._view()["device_ids"])
     return [int(name) for name in names] if all(n.isdigit() for n in names) else names
+
+
+def get_tpu_ids() -> list[int]:
+    """The TPUs assigned to the running task or actor: none, they are not counted here."""
+    return []

@@ -137,6 +137,9 @@ class Worker:
 
     @property
     def current_job_id(self) -> JobID:
+        """Nil while there is no session."""
+        if not is_initialized():
+            return JobID.nil()
         return self.core_worker.get_current_job_id()
 
     @property

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 # Names that come at their first use, and where from. None: the submodule itself.
 _LATER = {
     "TensorFlowVariables": "tf_utils",
+    "dynamic_resources": None,
     "get_local_object_locations": "locations",
     "get_object_locations": "locations",
+    "internal_kv": None,
     "locations": None,
+    "multiprocessing": None,
+    "queue": None,
+    "set_resource": "dynamic_resources",
     "TorchVariables": "torch_utils",
     "tf_utils": None,
     "torch_utils": None,
@@ -39,7 +44,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .._absent import no_such_name
+
+        raise no_such_name(__name__, name)
     from importlib import import_module
 
     source = _LATER[name]

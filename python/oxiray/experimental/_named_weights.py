@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .._notes import add_note
+
 Shape = tuple[int, ...]
 
 
@@ -51,7 +53,7 @@ class NamedWeights(ABC):
         size = self.get_flat_size()
         if len(flat) != size:
             error = AssertionError("Passed weight does not have the correct shape.")
-            error.add_note(f"It has {len(flat)} elements, the network has {size}.")
+            add_note(error, f"It has {len(flat)} elements, the network has {size}.")
             raise error
         weights, at = {}, 0
         for name, shape in self._shapes().items():
@@ -74,7 +76,7 @@ class NamedWeights(ABC):
         unknown = [name for name in new_weights if name not in shapes]
         if not known:
             error = AssertionError(self._nothing_matches)
-            error.add_note(f"Given: {_listed(unknown)}. In the network: {_listed(shapes)}.")
+            add_note(error, f"Given: {_listed(unknown)}. In the network: {_listed(shapes)}.")
             raise error
         if unknown:
             warnings.warn(

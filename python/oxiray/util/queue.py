@@ -136,19 +136,22 @@ class _Holder:
     def qsize(self) -> int:
         return self._items.qsize()
 
+    def empty(self) -> bool:
+        return self._items.empty()
+
     def full(self) -> bool:
         return self._items.full()
 
     async def put(self, item: Any, timeout: float | None) -> None:
         try:
             await asyncio.wait_for(self._items.put(item), timeout)
-        except TimeoutError:
+        except asyncio.TimeoutError:  # until Python 3.10 another than the built-in
             raise Full(f"there was no room for {timeout} s") from None
 
     async def get(self, timeout: float | None) -> Any:
         try:
             return await asyncio.wait_for(self._items.get(), timeout)
-        except TimeoutError:
+        except asyncio.TimeoutError:
             raise Empty(f"there was nothing for {timeout} s") from None
 
     def put_nowait(self, item: Any) -> None:

@@ -16,7 +16,14 @@ __all__ = [
 
 
 class PlacementGroupSchedulingStrategy:
-    """Inside a placement group. Placement groups are not supported yet."""
+    """Inside a placement group.
+
+    Args:
+        placement_group: the group; None: in none, also if whoever submits it is in one.
+        placement_group_bundle_index: which bundle; -1: any that has room.
+        placement_group_capture_child_tasks: what it submits itself goes into the group, too,
+            unless that says otherwise; None: if that is so where it is submitted.
+    """
 
     def __init__(
         self,

@@ -133,13 +133,12 @@ class IMapIterator:
         return self.next()
 
     def next(self, timeout: float | None = None) -> Any:
-        """The next result; what its call raised is raised, and the next is the one after it."""
+        """The next result. As in Ray, an exception that its call raised is the result: it is not
+        raised, so that a loop goes on with the others."""
         if not self._ready:
             self._ready.extend(self._next_chunk(timeout))
-        returned, value = self._ready.popleft()
-        if returned:
-            return value
-        raise value
+        _, value = self._ready.popleft()
+        return value
 
     def _next_chunk(self, timeout: float | None) -> list[Outcome]:
         if self._taken == self._submitted:

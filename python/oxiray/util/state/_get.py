@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar
 
 from ._list import list_objects
 from ._observer import ask, miss
@@ -13,34 +13,52 @@ from ._rows import (
     JobState,
     NodeState,
     ObjectState,
+    PlacementGroupState,
     Row,
     TaskState,
     WorkerState,
 )
 
 _TIMEOUT_S = 30
+R = TypeVar("R", bound=Row)
+R_co = TypeVar("R_co", bound=Row, covariant=True)
 
 
-def _one(resource: str, name: Any, address: str | None, timeout: float) -> Row | None:
-    # Ids of the API's own classes, and references, say theirs.
-    text = name.hex() if hasattr(name, "hex") else str(name)
-    found, missing = ask(address, lambda observer: observer.get(resource, text), timeout)
-    miss(missing, raise_on_missing_output=False)
-    return None if found is None else KINDS[resource](json.loads(found))
+class _Gets(Protocol[R_co]):
+    """What `get_task` and its like are."""
+
+    def __call__(
+        self,
+        id: Any,
+        address: str | None = None,
+        timeout: int = _TIMEOUT_S,
+        _explain: bool = False,
+    ) -> R_co | None: ...
 
 
-def get_task(
-    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
-) -> TaskState | None:
-    """A task: by its id, or by a reference that it returns."""
-    return cast("TaskState | None", _one("tasks", id, address, timeout))
+def _gets(kind: type[R], about: str) -> _Gets[R]:
+    (resource,) = (name for name, each in KINDS.items() if each is kind)
+
+    def get(
+        id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
+    ) -> R | None:
+        # Ids of the API's own classes, and references, say theirs.
+        text = id.hex() if hasattr(id, "hex") else str(id)
+        found, missing = ask(address, lambda observer: observer.get(resource, text), timeout)
+        miss(missing, raise_on_missing_output=False)
+        return None if found is None else kind(json.loads(found))
+
+    get.__name__ = get.__qualname__ = f"get_{resource.removesuffix('s').replace('-', '_')}"
+    get.__doc__ = about
+    return get
 
 
-def get_actor(
-    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
-) -> ActorState | None:
-    """An actor."""
-    return cast("ActorState | None", _one("actors", id, address, timeout))
+get_task = _gets(TaskState, "A task: by its id, or by a reference that it returns.")
+get_actor = _gets(ActorState, "An actor.")
+get_node = _gets(NodeState, "A node.")
+get_worker = _gets(WorkerState, "A driver or worker.")
+get_job = _gets(JobState, "A program.")
+get_placement_group = _gets(PlacementGroupState, "A placement group.")
 
 
 def get_objects(
@@ -59,31 +77,3 @@ def get_objects(
 
 
 get_object = get_objects  # by the name that the others have
-
-
-def get_placement_group(
-    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
-) -> Row | None:
-    """Nothing: there are no placement groups here."""
-    return None
-
-
-def get_node(
-    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
-) -> NodeState | None:
-    """A node."""
-    return cast("NodeState | None", _one("nodes", id, address, timeout))
-
-
-def get_worker(
-    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
-) -> WorkerState | None:
-    """A driver or worker."""
-    return cast("WorkerState | None", _one("workers", id, address, timeout))
-
-
-def get_job(
-    id: Any, address: str | None = None, timeout: int = _TIMEOUT_S, _explain: bool = False
-) -> JobState | None:
-    """A program."""
-    return cast("JobState | None", _one("jobs", id, address, timeout))

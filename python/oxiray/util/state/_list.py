@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ._observer import ask, miss
 from ._rows import (
@@ -14,6 +14,7 @@ from ._rows import (
     JobState,
     NodeState,
     ObjectState,
+    PlacementGroupState,
     Row,
     TaskState,
     WorkerState,
@@ -69,116 +70,53 @@ def _condition(each: Any) -> tuple[str, str, str]:
     return str(key), str(operator), "" if value is None else str(value)
 
 
-def list_tasks(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[TaskState]:
-    """Tasks, the newest first."""
-    found = rows(
-        "tasks", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
-    )
-    return cast("list[TaskState]", found)
+class _Lists(Protocol[R]):
+    """What `list_tasks` and its like are."""
+
+    def __call__(
+        self,
+        address: str | None = None,
+        filters: Filters | None = None,
+        limit: int | None = DEFAULT_LIMIT,
+        timeout: int = _TIMEOUT_S,
+        detail: bool = False,
+        raise_on_missing_output: bool = True,
+        _explain: bool = False,
+    ) -> list[R]: ...
 
 
-def list_actors(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[ActorState]:
-    """Actors; those that died lately come last."""
-    found = rows(
-        "actors", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
-    )
-    return cast("list[ActorState]", found)
+def _lists(kind: type[R], about: str) -> _Lists[R]:
+    (resource,) = (name for name, each in KINDS.items() if each is kind)
+
+    def list_(
+        address: str | None = None,
+        filters: Filters | None = None,
+        limit: int | None = DEFAULT_LIMIT,
+        timeout: int = _TIMEOUT_S,
+        detail: bool = False,
+        raise_on_missing_output: bool = True,
+        _explain: bool = False,
+    ) -> list[R]:
+        missing = raise_on_missing_output
+        found = rows(resource, address, filters, limit, timeout, detail, missing, _explain)
+        return cast("list[R]", found)
+
+    list_.__name__ = list_.__qualname__ = f"list_{resource.replace('-', '_')}"
+    list_.__doc__ = about
+    return list_
 
 
-def list_objects(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[ObjectState]:
-    """Objects, a row for each process that holds one."""
-    found = rows(
-        "objects", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
-    )
-    return cast("list[ObjectState]", found)
-
-
-def list_nodes(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[NodeState]:
-    """Nodes; those that left lately come last."""
-    found = rows(
-        "nodes", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
-    )
-    return cast("list[NodeState]", found)
-
-
-def list_workers(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[WorkerState]:
-    """Drivers and workers; those that ended lately come last."""
-    found = rows(
-        "workers", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
-    )
-    return cast("list[WorkerState]", found)
-
-
-def list_jobs(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[JobState]:
-    """Programs, those that ended lately included."""
-    found = rows(
-        "jobs", address, filters, limit, timeout, detail, raise_on_missing_output, _explain
-    )
-    return cast("list[JobState]", found)
-
+list_tasks = _lists(TaskState, "Tasks, the newest first.")
+list_actors = _lists(ActorState, "Actors; those that died lately come last.")
+list_objects = _lists(ObjectState, "Objects, a row for each process that holds one.")
+list_nodes = _lists(NodeState, "Nodes; those that left lately come last.")
+list_workers = _lists(WorkerState, "Drivers and workers; those that ended lately come last.")
+list_jobs = _lists(JobState, "Programs, those that ended lately included.")
+list_placement_groups = _lists(
+    PlacementGroupState, "Placement groups, those removed lately included."
+)
 
 # What Ray has and Oxiray has not: programs that look for it find none.
-
-
-def list_placement_groups(
-    address: str | None = None,
-    filters: Filters | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    timeout: int = _TIMEOUT_S,
-    detail: bool = False,
-    raise_on_missing_output: bool = True,
-    _explain: bool = False,
-) -> list[Row]:
-    """Nothing: there are no placement groups here."""
-    return []
 
 
 def list_runtime_envs(

@@ -69,6 +69,12 @@ class JobState(Row):
     __slots__ = ()
 
 
+class PlacementGroupState(Row):
+    """A placement group, removed or not."""
+
+    __slots__ = ()
+
+
 KINDS: dict[str, type[Row]] = {
     "tasks": TaskState,
     "actors": ActorState,
@@ -76,4 +82,5 @@ KINDS: dict[str, type[Row]] = {
     "nodes": NodeState,
     "workers": WorkerState,
     "jobs": JobState,
+    "placement-groups": PlacementGroupState,
 }

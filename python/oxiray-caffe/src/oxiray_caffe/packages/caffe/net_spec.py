@@ -38,6 +38,9 @@ _OWN_PARAMETERS = {
     "WindowData": "window_data_param",
 }  # fmt: skip
 
+# How the messages of parameters are called: `PoolingParameter`.
+_PARAMETER = "Parameter"
+
 
 class Top:
     """One output of a layer."""
@@ -123,9 +126,14 @@ class _Parameters:
     """`params`: the choices of parameters, as `params.Pooling.MAX`."""
 
     def __getattr__(self, name: str) -> Any:
-        message = getattr(caffe_pb2, f"{name}Parameter", None)
+        message = getattr(caffe_pb2, f"{name}{_PARAMETER}", None)
         if name.startswith("__") or message is None:
-            raise AttributeError(f"Caffe has no parameters called {name!r}")
+            messages = [each for each in dir(caffe_pb2) if each.endswith(_PARAMETER)]
+            known = sorted(each.removesuffix(_PARAMETER) for each in messages)
+            raise AttributeError(
+                f"Caffe has no parameters called {name!r}{_nearest(name, known)}: there are those "
+                f"of {', '.join(known)}"
+            )
         return _Choices(name, message)
 
 
@@ -168,6 +176,7 @@ class NetSpec:
     __getitem__ = __getattr__
 
     def __delattr__(self, name: str) -> None:
+        self[name]  # which says it if there is none
         del self.tops[name]
 
     __delitem__ = __delattr__

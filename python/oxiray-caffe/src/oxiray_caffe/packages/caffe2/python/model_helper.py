@@ -55,8 +55,9 @@ class Net:
         return references[0] if len(references) == 1 else tuple(references)
 
     def __getattr__(self, type: str) -> Any:
+        _refuse_to_run("net", type)
         if type.startswith("_") or not type[:1].isupper():
-            raise AttributeError(f"a net has no attribute {type!r}")
+            raise AttributeError(f"a net has no attribute {type!r}: operators begin with a capital")
 
         def add(inputs: Any = (), outputs: Any = None, **arguments: Any) -> Any:
             if outputs is None:
@@ -103,9 +104,19 @@ class ModelHelper:
         return self.net
 
     def __getattr__(self, type: str) -> Any:
+        _refuse_to_run("model", type)
         if type.startswith("_") or not type[:1].isupper():
-            raise AttributeError(f"a model has no attribute {type!r}")
+            there = ", ".join(vars(self))
+            raise AttributeError(f"a model has no attribute {type!r}: it has {there}")
         return getattr(self.net, type)
+
+
+def _refuse_to_run(what: str, asked: str) -> None:
+    if asked.lower().startswith("run"):
+        raise NotImplementedError(
+            f"{what}.{asked}: this caffe2 describes nets and shares blobs; it does not run them: "
+            "run the operators with numpy, or with a library that runs nets, in a task or an actor."
+        )
 
 
 def _names(given: Any) -> list[str]:

@@ -1,0 +1,3 @@
+from oxiray import *
+
+__commit__: str

@@ -1,0 +1,1 @@
+from oxiray._private.ray_constants import *

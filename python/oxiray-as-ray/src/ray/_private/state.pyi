@@ -1,0 +1,1 @@
+from oxiray._private.state import *

@@ -1,0 +1,1 @@
+from oxiray.client_builder import *

@@ -1,0 +1,1 @@
+from oxiray.cluster_utils import *

@@ -1,0 +1,1 @@
+from oxiray.cross_language import *

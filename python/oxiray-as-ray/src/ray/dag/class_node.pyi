@@ -1,0 +1,1 @@
+from oxiray.dag.class_node import *

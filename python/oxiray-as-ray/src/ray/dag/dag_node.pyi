@@ -1,0 +1,1 @@
+from oxiray.dag.dag_node import *

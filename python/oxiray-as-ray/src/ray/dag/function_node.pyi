@@ -1,0 +1,1 @@
+from oxiray.dag.function_node import *

@@ -1,0 +1,1 @@
+from oxiray.dag.input_node import *

@@ -1,0 +1,1 @@
+from oxiray.dag.output_node import *

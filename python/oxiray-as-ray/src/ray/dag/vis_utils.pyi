@@ -1,0 +1,1 @@
+from oxiray.dag.vis_utils import *

@@ -1,0 +1,1 @@
+from oxiray.experimental.tf_utils import *

@@ -1,0 +1,1 @@
+from oxiray.experimental.torch_utils import *

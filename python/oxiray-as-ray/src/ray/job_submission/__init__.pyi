@@ -1,0 +1,1 @@
+from oxiray.job_submission import *

@@ -1,0 +1,1 @@
+from oxiray.ray_constants import *

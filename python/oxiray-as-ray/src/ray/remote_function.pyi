@@ -1,0 +1,1 @@
+from oxiray.remote_function import *

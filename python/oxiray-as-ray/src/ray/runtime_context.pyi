@@ -1,0 +1,1 @@
+from oxiray.runtime_context import *

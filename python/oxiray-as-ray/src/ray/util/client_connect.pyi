@@ -1,0 +1,1 @@
+from oxiray.util.client_connect import *

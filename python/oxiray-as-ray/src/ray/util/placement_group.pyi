@@ -1,0 +1,1 @@
+from oxiray.util.placement_group import *

@@ -1,0 +1,1 @@
+from oxiray.util.scheduling_strategies import *

@@ -1,0 +1,1 @@
+from oxiray.util.tracing.setup_local_tmp_tracing import *

@@ -1,0 +1,5 @@
+"""An older place of `util.multiprocessing`."""
+
+from ..util.multiprocessing import Pool, TimeoutError
+
+__all__ = ["Pool", "TimeoutError"]

@@ -1,0 +1,5 @@
+"""An older place of `util.queue`."""
+
+from ..util.queue import Empty, Full, Queue
+
+__all__ = ["Empty", "Full", "Queue"]

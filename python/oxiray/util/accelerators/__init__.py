@@ -1,0 +1,3 @@
+"""Types of accelerators, for the option `accelerator_type`."""
+
+from .accelerators import *  # noqa: F403

@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry around tasks and calls of actors: `init(_tracing_startup_hook=)`."""
