@@ -4,6 +4,7 @@ it has one, a network of its own."""
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -32,11 +33,16 @@ class Machine:
             "OXIRAY_TMPDIR": self.base,
             "OXIRAY_KEEP_SESSIONS": "0",
             "OXIRAY_PYTHON": sys.executable,
+            # Nodes of which nothing is heard are given up after 3 s: tests wait for that.
+            "RAY_health_check_initial_delay_ms": "0",
+            "RAY_health_check_period_ms": "500",
+            "RAY_health_check_timeout_ms": "1500",
+            "RAY_health_check_failure_threshold": "4",
             "OXIRAY_PYTHON_VERSION": f"{sys.version_info[0]}.{sys.version_info[1]}",
         }
 
     def __call__(self, *arguments, code=0, **env):
-        """The finished command, which ended with `code`."""
+        """The finished command, which ended with `code`; None: with any."""
         done = subprocess.run(
             [*self.prefix, PROGRAM, *map(str, arguments)],
             env={**self.environment, **env},
@@ -45,7 +51,12 @@ class Machine:
             text=True,
             timeout=60,
         )
-        assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
+        assert code in (None, done.returncode), (
+            arguments,
+            done.returncode,
+            done.stdout,
+            done.stderr,
+        )
         return done
 
     def start_head(self, *arguments, port=0, **env):
@@ -53,6 +64,20 @@ class Machine:
         head = ("start", "--head", f"--node-ip-address={self.ip}", f"--port={port}")
         self(*head, *arguments, **env)
         return self
+
+    def stand_by(self, head, store, *arguments, **env):
+        """Waits to take over from that head."""
+        env.setdefault("OXIRAY_TOKEN", head("token").stdout.strip())
+        return self.start_head("--standby", f"--store={store}", *arguments, **env)
+
+    def kill(self):
+        """Kills everything on it, at once."""
+        for pid in processes_under(self.base):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        wait_until(lambda: not any(map(is_alive, processes_under(self.base))), 10, "all are killed")
 
     def join(self, head, *arguments, **env):
         if "--insecure" not in arguments:
@@ -101,6 +126,28 @@ class Machine:
         """What the program printed, once it has ended well."""
         return finish(self.start_program(source, *arguments), timeout)
 
+    def pause(self):
+        """Stops the control service of this head."""
+        os.kill(self.pid("control_pid"), signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.pid("control_pid"), signal.SIGCONT)
+
+    def kill_control(self):
+        """Kills the control service of this head."""
+        descriptor = os.pidfd_open(self.pid("control_pid"))
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            # Until all of its threads have ended: its first one is a zombie before.
+            assert select.select([descriptor], [], [], 10)[0], "the control service does not die"
+        finally:
+            os.close(descriptor)
+
+    def start_control_again(self, *arguments):
+        """Starts it again after that, where it was."""
+        port = self.address.rpartition(":")[2]
+        self("start", "--head", f"--port={port}", *arguments)
+
     def end(self):
         """Stops everything; what does not end is killed and told. Then the directory goes."""
         trouble = []
@@ -113,12 +160,7 @@ class Machine:
             trouble += [f"left behind: {left}"] if left else []
         except BaseException as error:
             trouble.append(error)
-        for pid in processes_under(self.base):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        wait_until(lambda: not any(map(is_alive, processes_under(self.base))), 10, "all are killed")
+        self.kill()
         shutil.rmtree(self.base)
         assert not trouble, trouble
 

@@ -81,5 +81,17 @@ def children(pid):
 
 
 def workers():
-    """Pids of this session's workers: what the zygote, the node service's child, has forked."""
-    return [worker for zygote in children(view()["pid"]) for worker in children(zygote)]
+    """Pids of this session's workers: what the zygote, the node service's child, has forked, or a
+    zygote of its own with modules loaded, which is none itself."""
+    forked = [child for zygote in children(view()["pid"]) for child in children(zygote)]
+    templates = [pid for pid in forked if is_template(pid)]
+    more = [worker for template in templates for worker in children(template)]
+    return [pid for pid in forked if pid not in templates] + more
+
+
+def is_template(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().startswith(b"ray::template")
+    except OSError:
+        return False

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 
 import oxiray as ray
 import pytest
-from oxiray.exceptions import ActorDiedError, ActorUnavailableError
+from oxiray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -226,3 +227,25 @@ def test_others_that_hold_a_handle_go_on_with_it():
 def test_wrong_values(option, value):
     with pytest.raises((TypeError, ValueError), match=option):
         Fragile.options(**{option: value}).remote()
+
+
+@pytest.mark.parametrize("several", [1, 3])
+@pytest.mark.parametrize(("code", "again"), [(1, True), (None, True), ("text", True), (0, False)])
+def test_sys_exit_is_a_crash_unless_it_says_that_all_is_well(several, code, again):
+    @ray.remote(max_restarts=1, max_concurrency=several)
+    class Exits:
+        def pid(self):
+            return os.getpid()
+
+        def exit(self, code):
+            sys.exit(code)
+
+    actor = Exits.remote()
+    pid = ray.get(actor.pid.remote())
+    with pytest.raises(RayActorError, match=r"sys\.exit"):
+        ray.get(actor.exit.remote(code), timeout=60)
+    if again:
+        assert ray.get(actor.pid.options(max_task_retries=-1).remote(), timeout=60) != pid
+    else:
+        with pytest.raises(ActorDiedError):
+            ray.get(actor.pid.remote(), timeout=60)

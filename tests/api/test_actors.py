@@ -426,3 +426,15 @@ def test_a_constructor_with_a_large_error(size):
 
     with pytest.raises(ActorDiedError, match="xxx"):
         ray.get(Fails.remote().ping.remote())
+
+
+def test_an_attribute_that_has_a_methods_name(cluster):
+    @ray.remote
+    class Counter:
+        def __init__(self):
+            self.count = 3
+
+        def count(self):
+            return self.count
+
+    assert ray.get(Counter.remote().count.remote()) == 3

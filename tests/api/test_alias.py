@@ -75,10 +75,19 @@ def test_patching_one_name_patches_both(driver):
     driver(
         """
         import ray, oxiray
+        put = oxiray.put
         ray.put = "patched"
-        assert oxiray.put == "patched"
+        ray.put = "patched again"
+        assert oxiray.put == "patched again"
         del ray.put
-        assert not hasattr(oxiray, "put")
+        assert oxiray.put is ray.put is put
+        ray.new = 1
+        del ray.new
+        assert not hasattr(oxiray, "new")
+        from unittest import mock
+        with mock.patch("ray.get", return_value=3):
+            assert oxiray.get(None) == 3
+        assert oxiray.get is ray.get and ray.get != 3
         """
     )
 
@@ -121,3 +130,95 @@ def test_beside_the_real_ray_it_refuses(tmp_path):
     )
     assert result.returncode != 0
     assert "ImportError" in result.stderr and "pip uninstall" in result.stderr
+
+
+def test_a_lazy_import(driver):
+    driver(
+        """
+        import importlib.util, sys
+
+        spec = importlib.util.find_spec("ray")
+        loader = importlib.util.LazyLoader(spec.loader)
+        spec.loader = loader
+        ray = sys.modules["ray"] = importlib.util.module_from_spec(spec)
+        loader.exec_module(ray)
+        assert "oxiray" not in sys.modules
+        assert ray.__version__ == "2.60.0"
+        import oxiray, ray.exceptions
+        assert ray.get is oxiray.get and sys.modules["ray"] is ray
+        assert ray.exceptions is oxiray.exceptions
+        """
+    )
+
+
+def test_others_can_put_packages_beside_it(driver, tmp_path):
+    theirs = tmp_path / "elsewhere" / "ray" / "theirs"
+    theirs.mkdir(parents=True)
+    (theirs / "__init__.py").write_text("from .inner import VALUE\n")
+    (theirs / "inner.py").write_text("import ray\nVALUE = ray.__version__\n")
+    driver(
+        """
+        import ray
+        from ray.theirs import VALUE
+        import ray.theirs.inner
+        assert VALUE == "2.60.0" and ray.theirs.inner.VALUE == VALUE
+
+        @ray.remote
+        def in_a_worker():
+            from ray.theirs import VALUE
+            return VALUE
+
+        ray.init(num_cpus=1)
+        assert ray.get(in_a_worker.remote()) == VALUE
+        """,
+        env={"PYTHONPATH": str(tmp_path / "elsewhere")},
+    )
+
+
+def test_what_is_not_there_has_no_spec(driver):
+    driver(
+        """
+        import importlib.util
+        import ray, ray.util
+        for name in ("ray.train", "ray.no_such_module", "ray.util.nothing"):
+            assert importlib.util.find_spec(name) is None, name
+        assert importlib.util.find_spec("ray.util.queue").name == "ray.util.queue"
+        assert importlib.util.find_spec("ray") is not None
+        try:
+            ray.data
+        except AttributeError as error:
+            assert "module 'ray'" in str(error) and "docs/compatibility.md" in str(error)
+        """
+    )
+
+
+def test_it_has_no_names_of_its_own(driver):
+    driver(
+        """
+        import ray, oxiray
+        assert {name for name in vars(ray) if not name.startswith("__")} == set()
+        import ray.types
+        assert ray.types is oxiray.types
+        """
+    )
+
+
+def test_a_package_that_depends_on_ray_is_satisfied():
+    distribution = importlib.metadata.distribution("ray")
+    assert distribution.metadata["Name"] == "ray"
+    from packaging.requirements import Requirement
+
+    for wanted in ("ray>=2.10", "ray<3", "ray~=2.60"):
+        assert Requirement(wanted).specifier.contains(distribution.version), wanted
+
+
+def test_a_function_with_its_modules_name_stays_one():
+    program = (
+        "from ray.util.placement_group import PlacementGroup\n"
+        "import ray, ray.util.placement_group\n"
+        "import oxiray\n"
+        "assert callable(ray.util.placement_group)\n"
+        "assert ray.util.placement_group is oxiray.util.placement_group\n"
+        "assert PlacementGroup is oxiray.util.PlacementGroup\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import oxiray as ray
 import pytest
 from conftest import is_alive, wait_until
-from oxiray.exceptions import ActorDiedError, RayActorError, RayTaskError
+from oxiray.exceptions import ActorDiedError, RayActorError, RayTaskError, TaskCancelledError
+from oxiray.util.state import get_log
+from oxiray.util.state.exception import RayStateApiException
 from rendezvous import Gate
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -233,9 +238,9 @@ def test_errors_are_those_of_their_calls():
         assert "_event_loop" not in str(caught.value), "no frames of the engine"
     with pytest.raises(KeyError, match="plain"):
         ray.get(server.fail_plainly.remote())
-    with pytest.raises(RayTaskError, match="KeyboardInterrupt"):
+    with pytest.raises(TaskCancelledError, match="interrupt"):
         ray.get(server.interrupt.remote())
-    with pytest.raises(RayTaskError, match="CancelledError"):
+    with pytest.raises(TaskCancelledError, match="cancel_itself"):
         ray.get(server.cancel_itself.remote())
     assert ray.get(server.echo.remote(1)) == 1
 
@@ -315,6 +320,72 @@ def test_a_loop_that_user_code_stops_goes_on():
     server = Server.remote()
     assert ray.get(server.stop_loop.remote()) == "stopped"
     assert ray.get(server.echo.remote(1)) == 1
+
+
+def complaints(actor):
+    """What an actor's process has said of itself."""
+    try:
+        return "".join(get_log(actor_id=actor._actor_id.hex(), suffix="err"))
+    except RayStateApiException:  # nothing yet
+        return ""
+
+
+def test_a_blocked_loop_is_told_with_its_stack(tmp_path):
+    @ray.remote
+    class Blocked:
+        async def block(self, gate):
+            self.sleep_here(gate)
+            return "over"
+
+        def sleep_here(self, gate):
+            gate.wait()
+
+        async def echo(self, x):
+            return x
+
+    actor = Blocked.remote()
+    ray.get(actor.echo.remote(1))
+    gate = Gate(str(tmp_path / "gate"))
+    blocking = actor.block.remote(gate)
+    waiting = actor.echo.remote(2)
+
+    def why():
+        program = os.path.join(os.path.dirname(ray.__file__), "_bin", "oxiray")
+        command = [program, "why", waiting.task_id().hex()]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+
+    wait_until(lambda: "sleep_here" in why(), timeout=60)
+    said = why()
+    assert "event loop has begun nothing for" in said and "test_async_actors.py" in said
+    assert "asyncio/" not in said and "oxiray/_" not in said, "the user's frames alone"
+
+    wait_until(lambda: "asyncio.to_thread" in complaints(actor))
+    assert "sleep_here" in complaints(actor)
+    gate.open()
+    assert ray.get([blocking, waiting]) == ["over", 2]
+    assert "begun nothing" not in why()
+    assert complaints(actor).count("begun nothing") == 1, "once each time"
+
+
+def test_a_loop_that_waits_in_get_is_told(tmp_path):
+    @ray.remote
+    class Getting:
+        async def block(self, gate):
+            return ray.get(held.remote(gate))
+
+        async def echo(self, x):
+            return x
+
+    actor = Getting.remote()
+    ray.get(actor.echo.remote(1))
+    gate = Gate(str(tmp_path / "gate"))
+    blocking = actor.block.remote(gate)
+    waiting = actor.echo.remote(2)
+
+    wait_until(lambda: "begun nothing" in complaints(actor), timeout=60)
+    assert "Using blocking ray.get inside async actor" in complaints(actor)
+    gate.open()
+    assert ray.get([blocking, waiting]) == ["opened", 2]
 
 
 def test_a_running_loop_cannot_be_closed():
@@ -412,6 +483,39 @@ def test_refs_are_awaited_in_the_driver(tmp_path):
 
     asyncio.run(main(Gate(str(tmp_path / "first"))))
     asyncio.run(main(Gate(str(tmp_path / "second"))))  # on another loop
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="its asyncio.wait makes tasks of all")
+def test_refs_are_waited_for_as_they_are(tmp_path):
+    async def main(gate):
+        waiting, quick, failing = held.remote(gate), double.remote(4), fail.remote("x")
+        done, pending = await asyncio.wait([waiting, quick], return_when=asyncio.FIRST_COMPLETED)
+        assert (done, pending) == ({quick}, {waiting})
+        assert [ray.get(ref) for ref in done] == [8]
+        done, pending = await asyncio.wait([waiting, failing], return_when="FIRST_EXCEPTION")
+        assert (done, pending) == ({failing}, {waiting})
+        assert isinstance(failing.exception(), ValueError) and quick.exception() is None
+        with pytest.raises(asyncio.InvalidStateError):
+            waiting.exception()
+        assert await asyncio.wait([waiting], timeout=0.05) == (set(), {waiting})
+        gate.open()
+        done, _ = await asyncio.wait([waiting, failing, quick])
+        assert done == {waiting, failing, quick}
+        assert all(ref.done() and not ref.cancelled() for ref in done)
+
+    asyncio.run(main(Gate(str(tmp_path / "gate"))))
+
+
+def test_a_callback_hears_of_a_value_or_an_error():
+    heard = queue.SimpleQueue()
+    for ref in (double.remote(2), ray.put("put"), fail.remote("said")):
+        assert ref._on_completed(heard.put) is ref
+    values = [heard.get(timeout=30) for _ in range(3)]
+    errors = [value for value in values if isinstance(value, Exception)]
+    assert [type(error.cause) for error in errors] == [ValueError]
+    assert {value for value in values if not isinstance(value, Exception)} == {4, "put"}
+    future = double.remote(3).future()
+    assert future.result(30) == 6 and isinstance(future.object_ref, ray.ObjectRef)
 
 
 def test_an_actors_death_is_heard_by_who_awaits():

@@ -11,7 +11,7 @@ import oxiray as ray
 import pytest
 from conftest import is_alive, wait_until
 from oxiray.exceptions import TaskCancelledError
-from oxiray.util.state import list_tasks
+from oxiray.util.state import list_tasks, summarize_tasks
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -229,7 +229,8 @@ class Actor:
         context = ray.get_runtime_context()
         while not context.is_canceled():
             time.sleep(0.01)
-        return "told"
+        self.calls = 10
+        return ray.put("told"), bytes(1_000_000)
 
 
 def test_calls_of_actors(tmp_path):
@@ -241,8 +242,8 @@ def test_calls_of_actors(tmp_path):
     ray.cancel(queued[1])
     expect_cancelled(queued[1], "count")
     ray.cancel(running)
-    assert ray.get(running, timeout=30) == "told"
-    assert ray.get([queued[0], queued[2]]) == [1, 2], "in order, and once each"
+    expect_cancelled(running, "until_cancelled")
+    assert ray.get([queued[0], queued[2]]) == [11, 12], "in order, and once each"
 
 
 @ray.remote
@@ -309,10 +310,84 @@ def test_calls_of_threaded_actors(tmp_path):
     for path in paths:
         begun(path)
     ray.cancel(refs[1])
-    assert ray.get(refs[1], timeout=30) == "told"
+    expect_cancelled(refs[1], "until_cancelled")
     assert not ray.wait(refs[:1], timeout=0.1)[0]
     ray.cancel(refs[0])
-    assert ray.get(refs[0], timeout=30) == "told"
+    expect_cancelled(refs[0], "until_cancelled")
+
+
+class SlowlyMade:
+    """Its constructor says that it runs, and goes on once it may."""
+
+    def __init__(self, path):
+        (path / "begun").touch()
+        wait_until((path / "may-go-on").exists)
+
+    def number(self):
+        return 5
+
+
+def test_an_actor_that_is_being_made_is_not_ended_by_cancel(tmp_path):
+    """As in Ray, where only `kill` ends actors: neither with the task that makes it, nor with a
+    call that waits for it."""
+
+    @ray.remote(num_cpus=0)
+    def makes(path):
+        made = ray.remote(SlowlyMade).options(num_cpus=0, name="made", lifetime="detached")
+        actor = made.remote(path)
+        return ray.get(actor.number.remote())
+
+    maker = makes.remote(tmp_path)
+    begun(tmp_path / "begun")
+    made = ray.get_actor("made")
+    unwanted, wanted = made.number.remote(), made.number.remote()
+    ray.cancel(unwanted)
+    ray.cancel(maker)
+    expect_cancelled(unwanted, "number")
+    expect_cancelled(maker, "makes")
+    (tmp_path / "may-go-on").touch()
+    assert ray.get(wanted, timeout=30) == 5
+    ray.kill(made)
+
+
+def test_a_call_that_waits_for_an_actor_with_no_place_to_be():
+    actor = ray.remote(SlowlyMade).options(resources={"nowhere": 1}).remote(None)
+    ref = actor.number.remote()
+    ray.cancel(ref)
+    expect_cancelled(ref, "number")
+    with pytest.raises(TypeError, match="ObjectRef"):
+        ray.cancel(actor)
+    ray.kill(actor)
+
+
+def test_children_of_children_go_at_once(tmp_path):
+    """Each generation hears of it from the one before, without waiting for what that says next."""
+
+    @ray.remote(num_cpus=0)
+    class Parent:
+        def __init__(self, child=None):
+            self.child, self.ref = child, None
+
+        async def run(self):
+            if self.child is None:
+                (tmp_path / "begun").touch()
+                await asyncio.sleep(600)
+            self.ref = self.child.run.remote()
+            await self.ref
+
+        def child_ref(self):
+            return [self.ref]
+
+    family = [Parent.remote()]
+    for _ in range(4):
+        family.append(Parent.remote(family[-1]))
+    ref = family[-1].run.remote()
+    begun(tmp_path / "begun")
+    ray.cancel(ref)
+    expect_cancelled(ref, "run")
+    for parent in family[1:]:
+        [child] = ray.get(parent.child_ref.remote())
+        expect_cancelled(child, "run")
 
 
 def test_on_another_node(tmp_path):
@@ -352,7 +427,10 @@ def test_it_is_seen(tmp_path):
             == ["TASK_CANCELLED"] * 2
         )
     )
-    assert {task.state for task in list_tasks(filters=[("name", "=", "seen")])} == {"FAILED"}
+    assert {task.state for task in list_tasks(filters=[("name", "=", "seen")])} == {"CANCELLED"}
+    assert summarize_tasks()["cluster"]["summary"]["sleep"]["state_counts"]["CANCELLED"] >= 2
+    drawn = [event for event in ray.timeline() if event.get("name") == "seen"]
+    assert [event["args"]["state"] for event in drawn] == ["CANCELLED"] * 2
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 
 import oxiray as ray
 import pytest
+from conftest import wait_until
 from rendezvous import Gate, Meeting
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -26,7 +28,9 @@ class Threads:
         return threading.get_ident()
 
     @ray.method(concurrency_group="io")
-    def hold(self, gate):
+    def hold(self, gate, notes=None):
+        if notes is not None:
+            (notes / str(threading.get_ident())).touch()
         gate.wait()
         return threading.get_ident()
 
@@ -66,15 +70,19 @@ def test_each_group_has_its_limit(tmp_path):
 def test_a_full_group_holds_up_no_other(tmp_path):
     actor = Threads.remote()
     gate = Gate(str(tmp_path / "gate"))
-    held = [actor.hold.remote(gate) for _ in range(1500)]
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    held = [actor.hold.remote(gate, notes) for _ in range(1500)]
+    wait_until(
+        lambda: len(list(notes.iterdir())) == 2, message="both threads of the group hold one"
+    )
     assert ray.get(actor.plain.remote())
     meeting = Meeting(str(tmp_path), 1)
     assert ray.get(actor.compute.remote(meeting, "a"))
     ready, _ = ray.wait(held, timeout=0)
     assert not ready
     gate.open()
-    # A thread that is free takes the next call itself, so that there may be but one.
-    assert 1 <= len(set(ray.get(held))) <= 2
+    assert len(set(ray.get(held))) == 2
 
 
 def test_a_call_may_choose_its_group(tmp_path):
@@ -141,6 +149,46 @@ def test_a_blocked_loop_holds_up_no_other_group(tmp_path):
     assert ray.get(actor.io.remote())
     gate.open()
     ray.get(held)
+
+
+def test_an_async_method_makes_loops_of_all_groups(tmp_path):
+    """As in Ray: groups of a class with one coroutine have a loop each and no threads. So what is
+    awaited in a group runs at once, up to its limit; what is not awaited runs one by one."""
+
+    @ray.remote(concurrency_groups={"mixed": 3})
+    class Mixed:
+        def __init__(self):
+            self.inside = self.most = 0
+
+        @ray.method(concurrency_group="mixed")
+        async def awaits(self, gate):
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            while not os.path.exists(gate.path):
+                await asyncio.sleep(0.005)
+            self.inside -= 1
+            return threading.get_ident()
+
+        @ray.method(concurrency_group="mixed")
+        def blocks(self):
+            self.inside += 1
+            at_once = self.inside
+            threading.Event().wait(0.01)
+            self.inside -= 1
+            return at_once, threading.get_ident()
+
+        def most_at_once(self):
+            return self.most
+
+    actor = Mixed.remote()
+    blocked = ray.get([actor.blocks.remote() for _ in range(5)])
+    assert {at_once for at_once, _ in blocked} == {1}
+    gate = Gate(str(tmp_path / "gate"))
+    awaiting = [actor.awaits.remote(gate) for _ in range(5)]
+    wait_until(lambda: ray.get(actor.most_at_once.remote()) == 3)
+    gate.open()
+    assert set(ray.get(awaiting)) == {thread for _, thread in blocked}
+    assert ray.get(actor.most_at_once.remote()) == 3
 
 
 def test_the_groups_of_a_named_actor_are_known_to_others():

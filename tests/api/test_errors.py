@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 
 import oxiray as ray
 import pytest
-from oxiray.exceptions import RayError, RayTaskError, WorkerCrashedError
+from oxiray.exceptions import RayError, RayTaskError, TaskCancelledError, WorkerCrashedError
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import BaseExceptionGroup, ExceptionGroup
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -74,6 +78,63 @@ def test_errors_travel_through_dependent_tasks():
 
     with pytest.raises(ValueError, match="deep down"):
         ray.get(use.remote(use.remote(fail.remote())))
+
+
+def test_an_error_names_the_tasks_that_it_ran_through():
+    @ray.remote
+    class Taker:
+        def __init__(self, value=None):
+            pass
+
+        def take(self, value):
+            return value
+
+    @ray.remote
+    def between(value):
+        return value
+
+    ran_through = between.options(name="second").remote(between.remote(fail.remote()))
+    with pytest.raises(ValueError) as caught:
+        ray.get(Taker.remote().take.remote(ran_through))
+    lines = str(caught.value).splitlines()
+    names = [line.split(" ")[0] for line in lines if line.startswith("ray::")]
+    assert names == ["ray::take()", "ray::second()", "ray::between()", "ray::fail()"]
+    assert "was not run, because an argument could not be computed" in lines[0]
+    assert caught.value.function_name == "take" and "deep down" in lines[-1]
+    with pytest.raises(ray.exceptions.ActorDiedError) as caught:
+        ray.get(Taker.remote(ran_through).take.remote(1))
+    assert "an argument of its constructor could not be computed:\nray::fail()" in str(caught.value)
+
+
+def test_a_long_chain_of_errors_is_told_in_short():
+    @ray.remote
+    def link(value):
+        return value
+
+    ref = fail.remote()
+    for number in range(100):
+        ref = link.options(name=f"link{number}").remote(ref)
+    with pytest.raises(ValueError) as caught:
+        ray.get(ref)
+    text = str(caught.value)
+    for told in ("ray::link99() was", "others were", "ray::link0() was", "ray::fail()"):
+        assert told in text
+    assert "ray::link50()" not in text and text.count("ray::") == 16
+
+
+def test_what_lost_an_argument_is_said_with_who_wanted_it():
+    @ray.remote(max_retries=0)
+    def dies():
+        os._exit(3)
+
+    @ray.remote
+    def wants(value):
+        return value
+
+    with pytest.raises(ray.exceptions.WorkerCrashedError) as caught:
+        ray.get(wants.remote(dies.remote()))
+    said = "wants was not run, because an argument could not be computed: dies was lost"
+    assert said in str(caught.value) and "exit code 3" in str(caught.value)
 
 
 def test_errors_travel_through_nested_tasks():
@@ -214,14 +275,37 @@ def test_an_exception_group_can_be_split():
     def fail():
         raise ExceptionGroup("g", [ValueError(1), KeyError("k")])
 
-    values, keys = [], []
-    try:
+    # As `except*` does it, which Python 3.10 has not.
+    with pytest.raises(ExceptionGroup) as caught:
         ray.get(fail.remote())
-    except* ValueError as group:
-        values.extend(group.exceptions)
-    except* KeyError as group:
-        keys.extend(group.exceptions)
-    assert [error.args for error in values + keys] == [(1,), ("k",)]
+    values, rest = caught.value.split(ValueError)
+    keys, nothing = rest.split(KeyError)
+    assert [error.args for error in values.exceptions + keys.exceptions] == [(1,), ("k",)]
+    assert nothing is None
+
+
+@pytest.mark.parametrize("yields", [False, True])
+def test_what_lost_an_argument_has_failed_as_a_task(yields):
+    """Whatever it was, as with Ray: it was the bare error, which `except RayTaskError` missed."""
+
+    @ray.remote(max_retries=0)
+    def dies():
+        os._exit(1)
+
+    @ray.remote
+    def takes(value):
+        return value
+
+    @ray.remote
+    def generates(value):
+        yield value
+
+    wanted = next(generates.remote(dies.remote())) if yields else takes.remote(dies.remote())
+    with pytest.raises(RayTaskError) as caught:
+        ray.get(takes.remote(wanted))
+    error = caught.value
+    assert isinstance(error, WorkerCrashedError) and isinstance(error.cause, WorkerCrashedError)
+    assert str(error).startswith("takes was not run") and "dies was lost" in str(error.cause)
 
 
 def test_an_exception_that_hides_its_arguments_has_its_traceback():
@@ -232,16 +316,6 @@ def test_an_exception_that_hides_its_arguments_has_its_traceback():
     with pytest.raises(RayTaskError, match="Broken") as caught:
         ray.get(fail.remote())
     assert "in fail" in str(caught.value)
-
-
-def test_sys_exit_is_an_error_of_the_task_and_the_worker_goes_on():
-    @ray.remote
-    def leave():
-        raise SystemExit(3)
-
-    with pytest.raises(RayTaskError) as caught:
-        ray.get(leave.remote())
-    assert isinstance(caught.value.cause, SystemExit) and caught.value.cause.code == 3
 
 
 def test_exit_actor_in_the_constructor_is_meant():
@@ -257,3 +331,40 @@ def test_exit_actor_in_the_constructor_is_meant():
         ray.get(Leaves.remote().ping.remote(), timeout=60)
     assert "exit_actor() was called" in str(caught.value)
     assert "ActorExit" not in str(caught.value) and not caught.value.actor_init_failed
+
+
+@ray.remote
+def raise_it(error):
+    raise error
+
+
+@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration, GeneratorExit])
+def test_what_ends_an_iteration_arrives_as_itself_and_as_a_task_error(kind):
+    with pytest.raises(kind) as caught:
+        ray.get(raise_it.remote(kind("no more")))
+    assert isinstance(caught.value, RayTaskError)
+    assert caught.value.args == ("no more",)
+    assert isinstance(caught.value.cause, kind)
+
+
+def test_the_value_of_a_stop_iteration_arrives():
+    with pytest.raises(StopIteration) as caught:
+        ray.get(raise_it.remote(StopIteration(7)))
+    assert caught.value.value == 7
+
+
+def test_a_keyboard_interrupt_of_its_own_cancels_a_task():
+    with pytest.raises(TaskCancelledError, match="raise_it"):
+        ray.get(raise_it.remote(KeyboardInterrupt()))
+    assert ray.get(ray.remote(lambda: 1).remote()) == 1
+
+
+def test_groups_of_base_exceptions():
+    group = BaseExceptionGroup("both", [KeyboardInterrupt("a"), ValueError("b")])
+    with pytest.raises(RayTaskError) as caught:
+        ray.get(raise_it.remote(group))
+    # An error that is an Exception, as a RayTaskError is, holds none that are not.
+    assert [type(one) for one in caught.value.cause.exceptions] == [KeyboardInterrupt, ValueError]
+    with pytest.raises(ExceptionGroup) as caught:
+        ray.get(raise_it.remote(ExceptionGroup("one", [ValueError("b")])))
+    assert isinstance(caught.value, RayTaskError)

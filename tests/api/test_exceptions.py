@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from oxiray import _errors, exceptions
+from oxiray import _errors, _native, exceptions
 from oxiray.exceptions import ActorDiedError, RayError, RayTaskError
 
 
@@ -20,7 +20,7 @@ def described(error, name="f"):
     "error",
     [
         exceptions.RayActorError("aa", "text"),
-        exceptions.ActorDiedError("text", "aa"),
+        exceptions.ActorDiedError("text", b"\xaa"),
         exceptions.ActorUnavailableError("text", b"\xaa"),
         exceptions.ObjectLostError("aa", None, "site"),
         exceptions.OwnerDiedError("aa"),
@@ -91,31 +91,47 @@ def test_describe_never_raises():
 
 
 def test_codes_of_the_engine():
-    expected = {
-        1: "WorkerCrashedError",
-        2: "ActorDiedError",
-        3: "OwnerDiedError",
-        4: "ObjectLostError",
-        5: "OutOfMemoryError",
-        6: "TaskCancelledError",
-        7: "ActorUnavailableError",
-        8: "ObjectStoreFullError",
-        9: "RaySystemError",
-        11: "GetTimeoutError",
-        12: "TaskUnschedulableError",
-        13: "ActorUnschedulableError",
-        14: "ObjectFreedError",
-        15: "ReferenceCountingAssertionError",
-        99: "RaySystemError",
-    }
-    for code, name in expected.items():
-        error = _errors.engine_error(code, "what happened", b"\x01\x02")
-        assert type(error).__name__ == name
-        assert "what happened" in str(error)
+    """Each failure of the engine's one table can be raised, says its words, and travels on."""
+    table = _native.failures()
+    assert len(table) == len({number for _, number, *_ in table})
+    for name, _, _, exception, about in table:
+        data = described(ValueError("what happened")) if about == "exception" else b"\x01\x02"
+        if name == "TaskError":
+            error = _errors.rebuild(data)
+        else:
+            error = _errors.engine_error(exception, about, "what happened", data)
+        assert isinstance(error, getattr(exceptions, exception)), name
+        for each in (error, pickle.loads(pickle.dumps(error))):
+            assert isinstance(each, RayError) and "what happened" in str(each), name
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "word", "exception", "about"),
+    [
+        ("TaskError", 0, "TASK_EXECUTION_EXCEPTION", "RayTaskError", "exception"),
+        ("OwnerDied", 3, "OWNER_DIED", "OwnerDiedError", "object"),
+        ("ActorCreation", 10, "ACTOR_CREATION_FAILED", "ActorDiedError", "exception"),
+        ("GetTimeout", 11, "OBJECT_FETCH_TIMED_OUT", "GetTimeoutError", "nothing"),
+    ],
+)
+def test_numbers_that_files_and_peers_have_stay(name, number, word, exception, about):
+    assert (name, number, word, exception, about) in _native.failures()
+
+
+def test_the_ids_that_errors_carry():
+    def made(exception, about):
+        return _errors.engine_error(exception, about, "why", b"\x01\x02")
+
+    assert made("ActorDiedError", "actor").actor_id == "0102"
+    assert made("ActorUnavailableError", "actor").actor_id == "0102"
+    assert made("ObjectLostError", "object").object_ref_hex == "0102"
+    assert made("TaskCancelledError", "task").task_id == "0102"
 
 
 def test_an_actors_constructor_error():
-    error = _errors.engine_error(10, "", described(ValueError("bad start"), "A.__init__"))
+    error = _errors.engine_error(
+        "ActorDiedError", "exception", "", described(ValueError("bad start"), "A.__init__")
+    )
     assert isinstance(error, ActorDiedError) and error.actor_init_failed
     assert "ray::A.__init__()" in str(error) and "bad start" in str(error)
     again = pickle.loads(pickle.dumps(error))
@@ -142,7 +158,7 @@ def test_all_names_of_ray_are_there():
 @pytest.mark.parametrize("data", [b"", b"\0", b"damaged"])
 def test_what_cannot_be_read_is_a_task_error(data):
     assert type(_errors.rebuild(data)) is RayTaskError
-    assert isinstance(_errors.engine_error(10, "", data), ActorDiedError)
+    assert isinstance(_errors.engine_error("ActorDiedError", "exception", "", data), ActorDiedError)
 
 
 @pytest.mark.parametrize("kind", ["ObjectLostError", "OwnerDiedError", "ObjectFreedError"])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+import oxiray as ray
 import pytest
 from conftest import is_alive, processes_under, wait_until
 
@@ -136,3 +137,28 @@ def test_processes_are_few(driver):
     wait_until(lambda: len(processes_under(driver.base)) <= 5)
     process.communicate(timeout=30)
     driver.clean()
+
+
+def test_what_an_actor_registered_for_its_exit_is_run(cluster, tmp_path):
+    @ray.remote
+    class Closing:
+        def register(self, path):
+            import atexit
+
+            atexit.register(lambda: path.write_text("closed"))
+
+        def leave(self):
+            ray.actor.exit_actor()
+
+    ends = {
+        "handle": lambda actor: None,
+        "terminate": lambda actor: actor.__ray_terminate__.remote(),
+        "exit": lambda actor: actor.leave.remote(),
+    }
+    for name, end in ends.items():
+        path = tmp_path / name
+        actor = Closing.remote()
+        ray.get(actor.register.remote(path))
+        end(actor)
+        del actor
+        wait_until(path.exists, message=name)

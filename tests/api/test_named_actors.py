@@ -218,8 +218,8 @@ class TestWrong:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"name": ""}, "must not be empty"),
-            ({"name": 3}, "must be a string"),
+            ({"name": ""}, "cannot be an empty string"),
+            ({"name": 3}, "type of keyword .name. must be"),
             ({"get_if_exists": True}, "needs a name"),
             ({"namespace": "x"}, "give the option name="),
             ({"name": "x", "lifetime": "forever"}, "lifetime"),

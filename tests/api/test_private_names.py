@@ -83,3 +83,22 @@ def test_older_places():
 
     assert list_actors is newer
     assert ray.ray_constants.RAY_ADDRESS_ENVIRONMENT_VARIABLE == "RAY_ADDRESS"
+
+
+def test_the_older_way_to_call_with_options(cluster):
+    @ray.remote
+    def add(a, b=0):
+        return a + b
+
+    @ray.remote
+    class Counter:
+        def __init__(self, n):
+            self.n = n
+
+        def add(self, k):
+            return self.n + k
+
+    assert ray.get(add._remote([1], {"b": 2}, num_cpus=1)) == 3
+    counter = Counter._remote(args=(5,), num_cpus=0)
+    assert ray.get(counter.add._remote((2,))) == 7
+    assert ray._private.worker.global_worker.connected

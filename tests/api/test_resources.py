@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 import oxiray as ray
@@ -153,6 +154,49 @@ def test_without_gpus_none_are_assigned():
         == [([], os.environ.get("CUDA_VISIBLE_DEVICES"))] * 20
     )
     assert ray.get_gpu_ids() == []
+
+
+def threads():
+    return os.environ.get("OMP_NUM_THREADS")
+
+
+@pytest.mark.skipif("OMP_NUM_THREADS" in os.environ, reason="who sets it keeps it")
+def test_libraries_are_told_to_use_as_many_threads_as_there_are_cpus():
+    task = ray.remote(threads)
+    for cpus, told in [(2, "2"), (1, "1"), (0.5, "1"), (0, "1"), (3.5, "3"), (1, "1")]:
+        assert ray.get(task.options(num_cpus=cpus).remote()) == told
+    assert ray.get(task.remote()) == "1"
+
+    @ray.remote
+    class Actor:
+        def threads(self):
+            return threads()
+
+    for options, told in [({}, "1"), ({"num_cpus": 2}, "2")]:
+        actor = Actor.options(**options).remote()
+        assert ray.get([actor.threads.remote() for _ in range(3)]) == 3 * [told]
+    environment = {"env_vars": {"OMP_NUM_THREADS": "7"}}
+    own = task.options(num_cpus=2, runtime_env=environment)
+    assert ray.get(own.remote()) == "7"
+
+
+@pytest.mark.skipif("OMP_NUM_THREADS" in os.environ, reason="who sets it keeps it")
+def test_libraries_that_are_loaded_already_are_told_too():
+    pytest.importorskip("numpy")
+
+    @ray.remote
+    def used():
+        __import__("numpy")
+        names = ["scipy_openblas_get_num_threads64_", "openblas_get_num_threads"]
+        with open("/proc/self/maps") as maps:
+            paths = {line.split()[-1] for line in maps if "openblas" in line}
+        libraries = [ctypes.CDLL(path) for path in paths]
+        found = [(one, name) for one in libraries for name in names if hasattr(one, name)]
+        return getattr(*found[0])() if found else None
+
+    if ray.get(used.remote()) is None:
+        pytest.skip("this NumPy brings no OpenBLAS")
+    assert ray.get([used.options(num_cpus=cpus).remote() for cpus in (2, 1, 2)]) == [2, 1, 2]
 
 
 def test_memory_is_a_resource():

@@ -34,6 +34,55 @@ def test_a_function_works_in_the_next_session_too(fresh):
     assert ray.get(f.remote()) == [1, 2]
 
 
+def test_labels(fresh):
+    fresh(labels={"zone": "a", "example.com/disk": "fast"})
+    (node,) = ray.nodes()
+    assert node["Labels"]["zone"] == "a" and node["Labels"]["example.com/disk"] == "fast"
+    task = ray.remote(lambda: 1)
+    assert ray.get(task.options(label_selector={"zone": "a"}).remote()) == 1
+    elsewhere = task.options(label_selector={"zone": "b"}).remote()
+    assert ray.wait([elsewhere], timeout=0.2) == ([], [elsewhere])
+
+
+@pytest.mark.parametrize(
+    "labels, says",
+    [
+        (["a"], "dict of strings"),
+        ({"a b": "c"}, "a b"),
+        ({"a": 1}, "'a' must be a string"),
+        ({"a": "b c"}, "b c"),
+        ({"ray.io/node-id": "a"}, "reserved"),
+    ],
+    ids=str,
+)
+def test_wrong_labels(fresh, labels, says):
+    with pytest.raises((TypeError, ValueError), match=f"init.labels=.*{says}"):
+        fresh(labels=labels)
+
+
+def test_a_mistyped_argument_has_a_hint(fresh):
+    for written, meant in [("adress", "address"), ("num_cpu", "num_cpus"), ("label", "labels")]:
+        with pytest.raises(RuntimeError, match=f"{written}. Did you mean '{meant}'"):
+            fresh(**{written: 1})
+
+
+def test_what_ends_a_program_says_to_copy(driver):
+    pytest.importorskip("numpy")
+    program = driver(
+        """
+        import numpy
+        import oxiray as ray
+
+        ray.init(num_cpus=1)
+        ray.get(ray.put(numpy.zeros(9)))[0] = 1
+        """,
+        check=False,
+    )
+    assert program.returncode == 1
+    assert "is read-only\n(Arrays that were passed or got" in program.stderr
+    assert "copy() gives one to write to" in program.stderr
+
+
 def test_shutdown_without_a_session_and_twice(fresh):
     ray.shutdown()
     ray.shutdown()
@@ -56,7 +105,7 @@ def test_the_context(fresh):
 def test_the_table_is_safe_whatever_is_in_it():
     from oxiray._notebook_table import table
 
-    html = table({"<i>name": "<script>1</script>"}, '127.0.0.1:8265/?token="><script>')
+    html = table({"<i>name": "<script>1</script>"}, 'http://127.0.0.1:8265/?token="><script>')
     assert "<script>" not in html and "<i>" not in html
     assert 'href="http://127.0.0.1:8265/?token=&quot;&gt;&lt;script&gt;"' in html
     assert "not started" in table({}, "")
@@ -115,8 +164,7 @@ def test_the_session_directory_is_private(fresh):
         ({"object_store_memory": "1GB"}, TypeError, "object_store_memory"),
         ({"namespace": 5}, TypeError, "namespace"),
         ({"logging_level": "loud"}, ValueError, "logging_level"),
-        ({"local_mode": True}, ValueError, "local_mode"),
-        ({"runtime_env": {"pip": ["x"]}}, ValueError, "runtime_env"),
+        ({"runtime_env": {"pipe": ["x"]}}, ValueError, "runtime_env"),
         ({"address": "10.0.0.1:6379"}, ConnectionError, "address"),
         ({"address": 5}, TypeError, "address"),
         ({"no_such": 1, "nor_this": 2}, RuntimeError, "no_such, nor_this|nor_this"),

@@ -22,8 +22,10 @@ ID = 28 * "ab"
     ("options", "says"),
     [
         ({"scheduling_strategy": "RANDOM"}, "scheduling_strategy"),
+        ({"scheduling_strategy": "spread"}, "Did you mean 'SPREAD'"),
+        ({"scheduling_strategy": "SPRED"}, "Did you mean 'SPREAD'"),
         ({"scheduling_strategy": 5}, "scheduling_strategy"),
-        ({"scheduling_strategy": PlacementGroupSchedulingStrategy(None)}, "placement groups"),
+        ({"scheduling_strategy": PlacementGroupSchedulingStrategy(None, 0)}, "bundle index"),
         ({"scheduling_strategy": NodeAffinitySchedulingStrategy("ab", soft=True)}, "node_id"),
         ({"label_selector": ["a"]}, "label_selector"),
         ({"label_selector": {"a b": "c"}}, "a b"),
@@ -33,6 +35,11 @@ ID = 28 * "ab"
         ({"label_selector": {"a": "in()"}}, "values"),
         ({"label_selector": {"a": "!"}}, "value"),
         ({"label_selector": {"-/a": "b"}}, "prefix"),
+        ({"fallback_strategy": {"label_selector": {}}}, "fallback_strategy.*list"),
+        ({"fallback_strategy": ["zone"]}, r"fallback_strategy\[0\]"),
+        ({"fallback_strategy": [{"label_selector": {}}, {}]}, r"fallback_strategy\[1\] is empty"),
+        ({"fallback_strategy": [{"labels": {}}]}, "Did you mean 'label_selector'"),
+        ({"fallback_strategy": [{"label_selector": {"a": "c d"}}]}, "c d"),
         ({"priority": 101}, "priority"),
         ({"priority": -101}, "priority"),
         ({"priority": 0.5}, "priority"),
@@ -44,7 +51,7 @@ def test_wrong_values_are_refused_by_name(options, says):
     actor = ray.remote(type("A", (), {}))
     for one in (function, actor):
         with pytest.raises((TypeError, ValueError), match=says):
-            one.options(**options)
+            one.options(**options).remote()
 
 
 def test_operators():
@@ -61,7 +68,7 @@ def test_operators():
 
 
 def told(**options):
-    return _strategy.encode(options)
+    return _strategy.encode(options, ({},), "it")
 
 
 def test_what_the_engine_is_told():
@@ -86,9 +93,42 @@ def test_what_the_engine_is_told():
         ("a", "in", ["b", "c"]),
         ("d", "exists", []),
     ]
+    fallbacks = [{"label_selector": {"z": "1"}}, {"label_selector": {}}]
+    wanted = told(label_selector={"x": "y"}, fallback_strategy=fallbacks)
+    assert wanted["fallbacks"] == [[("z", "in", ["1"])], []]
+    hard = NodeLabelSchedulingStrategy({"d": Exists()})
+    wanted = told(scheduling_strategy=hard, label_selector={"x": "y"}, fallback_strategy=fallbacks)
+    assert wanted["fallbacks"][1] == [("d", "exists", [])]
     assert encoded["soft_labels"] == [("e", "not_in", ["f"]), ("g", "does_not_exist", [])]
 
 
 def test_the_alias_has_them_too():
     ray_strategies = pytest.importorskip("ray.util.scheduling_strategies")
     assert ray_strategies.In is In
+
+
+LABELS = """
+import oxiray as ray
+
+ray.init(num_cpus=1, resources={"accelerator_type:T4": 1}, labels={"ray.io/node-group": "mine"})
+labels = ray.get_runtime_context().get_node_labels()
+del labels["ray.io/node-id"]
+print(sorted(labels.items()))
+spot = ray.remote(label_selector={"ray.io/market-type": "spot"})(lambda: 5)
+assert ray.get(spot.remote(), timeout=30) == 5
+"""
+
+
+def test_a_node_has_rays_labels_by_itself(driver):
+    around = {
+        "RAY_NODE_MARKET_TYPE": "spot",
+        "RAY_NODE_TYPE_NAME": "a label that is given counts more",
+        "RAY_NODE_REGION": "here",
+        "RAY_NODE_ZONE": "",
+    }
+    assert eval(driver(LABELS, env=around).stdout) == [
+        ("ray.io/accelerator-type", "T4"),
+        ("ray.io/availability-region", "here"),
+        ("ray.io/market-type", "spot"),
+        ("ray.io/node-group", "mine"),
+    ]

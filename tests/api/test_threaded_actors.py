@@ -27,10 +27,12 @@ class Pool:
     def meet(self, meeting, name):
         return meeting.attend(name), threading.get_ident()
 
-    def enter(self, gate):
+    def enter(self, gate, meeting=None, name=None):
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
+        if meeting is not None:
+            meeting.attend(name)
         gate.wait()
         with self.lock:
             self.now -= 1
@@ -92,8 +94,10 @@ def test_as_many_calls_run_at_once_as_allowed(tmp_path):
 def test_no_more_run_at_once_than_allowed(tmp_path):
     pool = Pool.options(max_concurrency=3).remote()
     gate = Gate(str(tmp_path / "gate"))
-    refs = [pool.enter.remote(gate) for _ in range(3)]
+    meeting = Meeting(str(tmp_path), 4)
+    refs = [pool.enter.remote(gate, meeting, i) for i in range(3)]
     waiting = [pool.enter.remote(gate) for _ in range(4)]
+    meeting.attend("driver")  # Three are inside.
     # The fourth begins only when one of the first has ended.
     ready, _ = ray.wait(refs + waiting, timeout=0.3)
     assert not ready

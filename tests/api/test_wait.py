@@ -34,6 +34,15 @@ def test_num_returns_is_the_most_that_is_returned():
     assert sorted([*ready, *rest], key=refs.index) == refs
 
 
+def test_of_those_that_are_ready_the_first_of_the_list_are_returned():
+    refs = [now.remote(i) for i in range(6)]
+    for ref in reversed(refs):
+        ray.get(ref)
+    assert ray.wait(refs, num_returns=2) == (refs[:2], refs[2:])
+    backwards = refs[::-1]
+    assert ray.wait(backwards, num_returns=2) == (backwards[:2], backwards[2:])
+
+
 def test_both_lists_keep_the_order_given():
     refs = [now.remote(i) for i in range(20)]
     ready, rest = ray.wait(refs, num_returns=20)
@@ -98,3 +107,17 @@ def test_thousand_refs():
         ready, left = ray.wait(left)
         count += len(ready)
     assert count == 1000
+
+
+def test_arguments_by_name():
+    """As Ray names them."""
+    ref = ray.put(value=5)
+    assert ray.get(object_refs=ref) == 5
+    assert ray.get(object_refs=[ref], timeout=1) == [5]
+    assert ray.wait(ray_waitables=[ref], num_returns=1, timeout=None, fetch_local=False) == (
+        [ref],
+        [],
+    )
+    ray.cancel(ray_waitable=now.remote(), force=False, recursive=True)
+    with pytest.raises(ValueError, match="_tensor_transport"):
+        ray.put(1, _tensor_transport="nccl")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -23,7 +25,7 @@ def zygote(tmp_path):
             **os.environ,
             "OXIRAY_SESSION_DIR": str(tmp_path / "nowhere"),
             "OXIRAY_SYS_PATH": json.dumps([path for path in sys.path if path]),
-            "OXIRAY_PRELOAD": "",
+            "OXIRAY_DRIVER_MODULES": "",
         },
         pass_fds=[descriptor],
         stdout=subprocess.DEVNULL,
@@ -45,6 +47,24 @@ def test_forks_and_reports_every_end(zygote):
         word, pid, *_ = ours.recv(100).split()
         (forked if word == b"forked" else ended).add(int(pid))
     assert forked == ended and len(forked) == 20
+
+
+def test_survives_a_fork_that_is_refused(zygote):
+    """Few processes are allowed for a while, as `ulimit -u` would; root has no such limit."""
+    process, ours = zygote
+    ours.send(b"fork")
+    assert ours.recv(100).startswith(b"forked ")
+    assert ours.recv(100).startswith(b"exit ")
+    if os.geteuid() == 0:
+        pytest.skip("no limit of processes holds for root")
+    resource.prlimit(process.pid, resource.RLIMIT_NPROC, (0, resource.RLIM_INFINITY))
+    ours.send(b"fork")
+    assert ours.recv(100) == b"refused %d" % errno.EAGAIN
+    resource.prlimit(
+        process.pid, resource.RLIMIT_NPROC, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
+    ours.send(b"fork")
+    assert ours.recv(100).startswith(b"forked ")
 
 
 def test_ignores_interrupts_and_unknown_packets(zygote):

@@ -11,6 +11,7 @@ const PAGES = {
   "#/tasks": "Tasks",
   "#/actors": "Actors",
   "#/objects": "Objects",
+  "#/groups": "Placement groups",
   "#/jobs": "Jobs",
   "#/workers": "Workers",
   "#/logs": "Logs",
@@ -132,6 +133,23 @@ for (const [name, start, skip] of [
         for (const title of ["Where the time went", "Facts", "Dependencies", "What it printed"]) {
           await page.getByRole("region", { name: title }).waitFor();
         }
+      }),
+    );
+
+    test(
+      "a placement group says where its bundles are, or why it waits",
+      looking("#/groups", {}, async (page) => {
+        await page.getByRole("button", { name: /^Pending/ }).click();
+        const waiting = page.locator("tbody tr", { hasText: "far too large" });
+        await waiting.getByRole("link").click();
+        const why = page.getByRole("region", { name: "Why it waits" });
+        assert.match(await why.textContent(), /fits nowhere/);
+        await visit(page, "#/groups?state=created");
+        await page.locator("tbody tr", { hasText: "trainers" }).getByRole("link").click();
+        const bundles = page.getByRole("region", { name: "Bundles" }).locator("tbody tr");
+        await bundles.first().waitFor();
+        assert.equal(await bundles.count(), 3);
+        assert.ok(!(await bundles.first().textContent()).includes("nowhere"));
       }),
     );
 

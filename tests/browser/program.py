@@ -14,6 +14,7 @@ import time
 
 import oxiray as ray
 from oxiray.cluster_utils import Cluster
+from oxiray.util import placement_group
 
 CPUS = 4
 MERGED = 3
@@ -118,7 +119,7 @@ def batch(tasks, pause):
 
 def start(nodes):
     if nodes == 1:
-        return ray.init(num_cpus=CPUS, dashboard_port=0, log_to_driver=False)
+        return ray.init("local", num_cpus=CPUS, dashboard_port=0, log_to_driver=False)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": CPUS, "dashboard_port": 0})
     for _ in range(nodes - 1):
         cluster.add_node(num_cpus=CPUS)
@@ -141,6 +142,9 @@ def main():
     ray.get(retried.remote(tries))
     kept = [ray.put(bytes(2_000_000 + i)) for i in range(5)]
     kept.append(never.remote())
+    groups = [placement_group([{"CPU": 0.01}] * 3, strategy="SPREAD", name="trainers")]
+    groups.append(placement_group([{"CPU": 1000}], name="far too large"))
+    groups[0].wait()
     print(f"http://{context.dashboard_url} {log}", flush=True)
     n = 0
     while not select.select([sys.stdin], [], [], 0.2)[0]:

@@ -43,8 +43,7 @@ for (const [name, start, tasks, skip] of [
       });
 
       test("zooms smoothly where the pointer is, down to single tasks", async () => {
-        const area = await page.locator(".timeline-chart canvas").boundingBox();
-        await page.mouse.move(area.x + area.width / 2, area.y + 80);
+        await pointAt(page);
         await page.evaluate(startFrames);
         for (let i = 0; i < 60; i++) await page.mouse.wheel(0, -60);
         for (let i = 0; i < 20; i++) await page.mouse.wheel(0, 60);
@@ -109,8 +108,7 @@ for (const [name, start, tasks, skip] of [
       });
 
       test("says what is under the pointer, also when the wheel brings something else there", async () => {
-        const area = await page.locator(".timeline-chart canvas").boundingBox();
-        await page.mouse.move(area.x + area.width / 2, area.y + 70);
+        await pointAt(page);
         const before = await underPointer(page);
         await zoomUntil(page, async () => (await underPointer(page)) !== before);
         assert.notEqual(await underPointer(page), before);
@@ -121,7 +119,6 @@ for (const [name, start, tasks, skip] of [
 
       test("selects a task, draws what it is bound to, and leads to its page", async () => {
         await zoomToSingles(page);
-        assert.match(await underPointer(page), /took|so far/);
         await page.mouse.down();
         await page.mouse.up();
         const panel = page.getByRole("complementary", { name: "The selected task" });
@@ -150,45 +147,66 @@ function number(text) {
   return Number(text.replaceAll(",", ""));
 }
 
+/** Waits until another number of tasks is in view. The wheel may leave it as it was, too. */
+async function waitForAnotherView(page, before) {
+  const is_another = (old) => document.querySelector(".in-view").textContent !== old;
+  try {
+    await page.waitForFunction(is_another, before, { timeout: 2000 });
+  } catch (error) {
+    if (error.name !== "TimeoutError") throw error;
+  }
+}
+
 /** Turns the wheel where the pointer is, until something holds. */
 async function zoomUntil(page, holds) {
   for (let tries = 0; tries < 30 && !(await holds()); tries++) {
     const before = await page.locator(".in-view").textContent();
     await page.mouse.wheel(0, -200);
-    await page.waitForFunction(
-      (old) => document.querySelector(".in-view").textContent !== old,
-      before,
-    );
+    await waitForAnotherView(page, before);
   }
 }
 
 /** Zooms in until what is seen are single tasks, and points at one. */
 async function zoomToSingles(page) {
-  const area = await page.locator(".timeline-chart canvas").boundingBox();
-  await page.mouse.move(area.x + area.width / 2, area.y + 70);
   for (let tries = 0; tries < 30; tries++) {
+    await pointAt(page);
     const before = await page.locator(".in-view").textContent();
-    for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -100);
-    await page.waitForFunction(
-      (old) => document.querySelector(".in-view").textContent !== old,
-      before,
-    );
-    const [, tasks, spans] = /([\d,]+) tasks? in view, drawn as ([\d,]+)/.exec(
-      await page.locator(".in-view").textContent(),
-    );
+    const [, tasks, spans] = /([\d,]+) tasks? in view, drawn as ([\d,]+)/.exec(before);
     if (number(tasks) < 2000 && tasks === spans) break;
+    for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -100);
+    await waitForAnotherView(page, before);
   }
-  for (let y = 66; y < area.height; y += 24) {
-    for (let x = 300; x < area.width - 20; x += 12) {
-      await page.mouse.move(area.x + x, area.y + y);
-      if (/took|so far/.test(await underPointer(page))) return;
-    }
-  }
+  await pointAt(page, /took|so far/);
 }
 
-/** What the tooltip says; nothing if there is none. */
+/**
+ * Moves the pointer to something that is drawn and of which this is said, unless it is there: a session
+ * that has done its work, and is looked at for long, is empty nearly everywhere.
+ */
+async function pointAt(page, said = /./) {
+  if (said.test(await underPointer(page))) return;
+  const area = await page.locator(".timeline-chart canvas").boundingBox();
+  for (let y = 46; y < area.height; y += 24) {
+    for (let x = 170; x < area.width; x += 5) {
+      await page.mouse.move(area.x + x, area.y + y);
+      const found = await page.evaluate(
+        () => document.querySelector(".timeline-chart canvas").style.cursor === "pointer",
+      );
+      if (found && said.test(await underPointer(page))) return;
+    }
+  }
+  assert.fail(`nothing is drawn of which ${said} is said`);
+}
+
+/** What the tooltip says, once the last movement is drawn; nothing if there is none. */
 async function underPointer(page) {
-  return page.evaluate(() => document.querySelector(".tooltip")?.textContent ?? "");
+  return page.evaluate(
+    () =>
+      new Promise((told) => {
+        const tell = () => told(document.querySelector(".tooltip")?.textContent ?? "");
+        requestAnimationFrame(() => requestAnimationFrame(tell));
+      }),
+  );
 }
 
 async function picture(page) {

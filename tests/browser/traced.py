@@ -74,17 +74,22 @@ def dies_once(path):
 
 @ray.remote
 def threaded():
+    """Three spans that begin and end in the same order, so that each overlaps the others."""
     all_begun = threading.Barrier(3)
+    begun, ended = ([threading.Event() for _ in range(3)] for _ in range(2))
 
     def mark(number):
         with ray.profile(f"of thread {number}"):
+            begun[number].set()
             all_begun.wait()
-            time.sleep(0.004 * number)
+            if number > 0:
+                ended[number - 1].wait()
+        ended[number].set()
 
     threads = [threading.Thread(target=mark, args=[number]) for number in range(3)]
-    for thread in threads:
+    for thread, has_begun in zip(threads, begun, strict=True):
         thread.start()
-        time.sleep(0.003)
+        has_begun.wait()
     for thread in threads:
         thread.join()
 

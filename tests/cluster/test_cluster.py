@@ -103,7 +103,7 @@ def at(node, soft=False):
 class TestWhatThereIs:
     def test_nodes(self, three):
         nodes = {node["NodeID"]: node for node in ray.nodes()}
-        assert set(nodes) == {node.node_id for node in three.list_all_nodes}
+        assert set(nodes) == {node.node_id for node in three.list_all_nodes()}
         assert all(node["Alive"] and node["alive"] for node in nodes.values())
         a = nodes[three.a.node_id]
         assert a["Resources"]["a"] == 2 and a["Resources"]["CPU"] == 2
@@ -140,7 +140,7 @@ class TestWhereTasksRun:
         attend = ray.remote(lambda name: (meeting.attend(name), where_am_i()))
         done = ray.get([attend.remote(i) for i in range(6)], timeout=60)
         assert all(met for met, _ in done)
-        assert {node for _, node in done} == {node.node_id for node in three.list_all_nodes}
+        assert {node for _, node in done} == {node.node_id for node in three.list_all_nodes()}
 
     def test_spread(self, three, meeting):
         # They run at the same time, on nodes that all have room for them.
@@ -153,7 +153,7 @@ class TestWhereTasksRun:
 
     @pytest.mark.parametrize("which", [0, 1, 2])
     def test_at_a_node(self, three, which):
-        node = three.list_all_nodes[which]
+        node = three.list_all_nodes()[which]
         refs = [where.options(scheduling_strategy=at(node)).remote() for _ in range(10)]
         assert set(ray.get(refs)) == {node.node_id}
 
@@ -168,7 +168,7 @@ class TestWhereTasksRun:
     def test_actors_at_a_node_that_is_not_there(self, three):
         nowhere = NodeAffinitySchedulingStrategy(ray.NodeID.from_random().hex(), soft=False)
         place = Place.options(scheduling_strategy=nowhere).remote()
-        with pytest.raises((ActorUnschedulableError, ActorDiedError)):
+        with pytest.raises(ActorUnschedulableError, match="cannot be met"):
             ray.get(place.where.remote(), timeout=30)
 
     @pytest.mark.parametrize(
@@ -187,6 +187,24 @@ class TestWhereTasksRun:
         refs = [where.options(label_selector=selector).remote() for _ in range(10)]
         found = set(ray.get(refs, timeout=30))
         assert found and found <= {nodes[name].node_id for name in expected}
+
+    @pytest.mark.parametrize(
+        ("selector", "fallbacks", "expected"),
+        [
+            ({"disk": "fast"}, [{"region": "eu"}], "a"),
+            ({"region": "asia"}, [{"disk": "slow"}, {"region": "us", "disk": "!fast"}, {}], "b"),
+            ({"region": "asia"}, [{"region": "eu"}, {"disk": "fast"}], "head"),
+        ],
+        ids=str,
+    )
+    def test_by_labels_that_stand_in_for_others(self, three, selector, fallbacks, expected):
+        node = {"head": three.head_node, "a": three.a, "b": three.b}[expected]
+        wait_until(lambda: ray.available_resources().get("CPU") == 6)
+        fallbacks = [{"label_selector": fallback} for fallback in fallbacks]
+        options = {"label_selector": selector, "fallback_strategy": fallbacks}
+        place = Place.options(**options).remote()
+        places = [where.options(**options).remote(), place.where.remote()]
+        assert ray.get(places, timeout=30) == 2 * [node.node_id]
 
     @pytest.mark.parametrize(
         ("hard", "soft", "expected"),
@@ -213,7 +231,7 @@ def where_am_i():
 class TestActors:
     @pytest.mark.parametrize("which", [0, 1, 2])
     def test_at_a_node(self, three, which):
-        node = three.list_all_nodes[which]
+        node = three.list_all_nodes()[which]
         place = Place.options(scheduling_strategy=at(node)).remote(which)
         assert ray.get(place.where.remote()) == node.node_id
         assert ray.get([place.set.remote(i) for i in range(100)]) == list(range(100))

@@ -133,6 +133,11 @@ def test_values_outlive_the_connection_of_their_driver(cluster):
     assert int(value.sum()) == sum(range(MILLION))
 
 
+class Holder:
+    def ping(self):
+        pass
+
+
 class TestADetachedActor:
     PROGRAM = """
         @ray.remote(max_restarts=-1, max_task_retries=-1, resources={"there": 1})
@@ -161,6 +166,42 @@ class TestADetachedActor:
         assert (start, where) == (41, other.node_id)
         ray.kill(counter)
         wait_until(lambda: not named("counter"))
+
+    WAITS = """
+        import numpy as np
+
+        @ray.remote(num_cpus=1)
+        class Waits:
+            def __init__(self, *values):
+                self.sum = sum(int(np.sum(value)) for value in values)
+
+            def get(self):
+                return self.sum
+
+        large = np.ones(300_000)
+        detached = {"lifetime": "detached", "resources": {"there": 1}}
+        Waits.options(name="small", num_cpus=0, **detached).remote(1, ray.put(2))
+        Waits.options(name="large", num_cpus=0, **detached).remote(large, ray.put(large))
+        Waits.options(name="nowhere", num_gpus=1, lifetime="detached").remote(4)
+    """
+
+    def test_waits_for_room_without_its_creator(self, cluster):
+        cluster.add_node(num_cpus=1, resources={"there": 1})
+        holder = ray.remote(num_cpus=1, resources={"there": 1})(Holder).remote()
+        ray.get(holder.ping.remote(), timeout=60)
+        run_driver(cluster, self.WAITS)
+        small, large, nowhere = map(ray.get_actor, ("small", "large", "nowhere"))
+        ready, _ = ray.wait([small.get.remote(), large.get.remote()], timeout=0.2)
+        assert not ready, "somebody else has the room"
+        ray.kill(holder)
+        assert ray.get(small.get.remote(), timeout=60) == 3
+        ray.kill(small)
+        assert ray.get(large.get.remote(), timeout=60) == 600_000
+        cluster.add_node(num_cpus=1, num_gpus=1)
+        assert ray.get(nowhere.get.remote(), timeout=60) == 4
+        for actor in (large, nowhere):
+            ray.kill(actor)
+        wait_until(lambda: not any(map(named, ("small", "large", "nowhere"))))
 
     LARGE = """
         import os
@@ -227,8 +268,12 @@ class TestKeysAndValues:
         assert internal_kv._internal_kv_list("a") == [b"a", b"ab"]
         assert internal_kv._internal_kv_del("a", del_by_prefix=True) == 2
         assert not internal_kv._internal_kv_exists("a")
-        with pytest.raises(ValueError, match="object store"):
-            internal_kv._internal_kv_put("a", b"x" * 200_000)
+        internal_kv._internal_kv_put("a", b"x" * 3_000_000)
+        assert internal_kv._internal_kv_get("a") == b"x" * 3_000_000
+        assert internal_kv._internal_kv_list("a") == [b"a"]
+        internal_kv._internal_kv_put("a", b"small again")
+        assert internal_kv._internal_kv_get("a") == b"small again"
+        assert internal_kv._internal_kv_del("a") == 1
         with pytest.raises(TypeError, match="key"):
             internal_kv._internal_kv_get(1)
 
@@ -317,12 +362,15 @@ class TestSeveralJobs:
                 file.write(f"{name}\n")
 
         @ray.remote
-        def hold(path):
+        def hold(begun, path):
+            open(begun, "w").close()
             while not os.path.exists(path):
                 time.sleep(0.01)
 
-        held = hold.remote(str(tmp_path / "go"))
-        wait_until(lambda: ray.available_resources().get("CPU", 0) == 0)
+        # That no CPU is free is not enough: it may be the last job's that has it. And of an urgency
+        # of its own: a lease goes on with what is as urgent until it is asked back.
+        held = hold.options(priority=9).remote(str(tmp_path / "begun"), str(tmp_path / "go"))
+        wait_until((tmp_path / "begun").exists)
         refs = [note.options(priority=-1).remote("last")]
         refs.append(note.remote("middle"))
         refs.append(note.options(priority=5).remote("first"))

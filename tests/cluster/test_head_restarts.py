@@ -10,24 +10,22 @@ import itertools
 import json
 import os
 import random
-import select
 import shutil
 import signal
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 import pytest
+import redis_server
 from conftest import is_alive, processes_under, wait_until
 from machines import NOTHING_RUNS, Machine, finish
+from redis_server import PASSWORD, PASSWORD_IN_URL, free_port
 
 SMALL = ("--num-cpus=2", "--num-gpus=0", f"--object-store-memory={80 * 2**20}")
-PASSWORD = "not/to-be.seen"
-PASSWORD_IN_URL = "not%2Fto-be.seen"
 KILLS = 20
 # Seconds without a finished operation. The first is what users are promised; the second is there
 # to tell a stall from a busy machine.
@@ -37,89 +35,7 @@ LONGEST_GAP = 1.5
 CONTROLLED = ("names", "lookups", "keys")
 
 
-def free_port():
-    """One that the system gives to nobody, also while a server that had it is away."""
-    while True:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        with socket.socket() as one:
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return port
-
-
-class Redis:
-    """A server that keeps nothing on disk, with a directory of its own."""
-
-    def __init__(self, password="", tls=None):
-        self.folder = tempfile.mkdtemp(prefix="redis-", dir="/tmp")
-        self.port = free_port()
-        self.at = f"127.0.0.1:{self.port}"
-        secret = f":{PASSWORD_IN_URL}@" if password else ""
-        self.url = f"{'rediss' if tls else 'redis'}://{secret}{self.at}/0"
-        self.arguments = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        self.arguments += ["--dir", self.folder, "--daemonize", "no"]
-        if tls:
-            self.arguments += ["--port", "0", "--tls-port", str(self.port)]
-            self.arguments += ["--tls-cert-file", tls[0], "--tls-key-file", tls[1]]
-            self.arguments += ["--tls-auth-clients", "no"]
-        else:
-            self.arguments += ["--port", str(self.port)]
-        if password:
-            self.arguments += ["--requirepass", password]
-        self.process = None
-        self.start()
-
-    def start(self):
-        # It ends with this program, however that ends.
-        prefix = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-        self.process = subprocess.Popen(
-            [*prefix, "redis-server", *self.arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_until(self.answers, 20, "Redis starts")
-
-    def answers(self):
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True
-
-    def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self):
-        self.process.send_signal(signal.SIGCONT)
-
-    def kill(self):
-        """With all that it has."""
-        self.process.kill()
-        self.process.wait()
-
-    def end(self):
-        self.kill()
-        shutil.rmtree(self.folder)
-
-
-@pytest.fixture
-def redis():
-    """Starts servers."""
-    servers = []
-
-    def start(**options):
-        if not shutil.which("redis-server"):
-            missing = "redis-server is not installed: apt-get install redis-server"
-            pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-        servers.append(Redis(**options))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.end()
+redis = redis_server.redis
 
 
 @pytest.fixture
@@ -139,21 +55,6 @@ def machine():
         except BaseException as error:
             trouble.append(error)
     assert not trouble, trouble
-
-
-def start_control_again(head):
-    port = head.address.rpartition(":")[2]
-    head("start", "--head", f"--port={port}", *SMALL)
-
-
-def kill_control(head):
-    descriptor = os.pidfd_open(head.pid("control_pid"))
-    try:
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        # Until all of its threads have ended: its first one is a zombie before.
-        assert select.select([descriptor], [], [], 10)[0], "the control service does not die"
-    finally:
-        os.close(descriptor)
 
 
 def now_ns():
@@ -352,8 +253,8 @@ def kill_and_start(head, number, dice):
     times = []
     for _ in range(number):
         killed = now_ns()
-        kill_control(head)
-        start_control_again(head)
+        head.kill_control()
+        head.start_control_again(*SMALL)
         times.append((killed, now_ns()))
         time.sleep(dice.uniform(0, 0.1) if dice.random() < 0.25 else dice.uniform(0.3, 0.8))
     return times
@@ -501,8 +402,8 @@ def trouble(head):
 
 def check_what_is_kept(head, driver, made):
     """The store has what it was given: the control service begins with it."""
-    kill_control(head)
-    start_control_again(head)
+    head.kill_control()
+    head.start_control_again(*SMALL)
     for name, pid in made.items():
         assert driver.ask(f"find {name}") == ["found", name, pid]
 
@@ -587,7 +488,7 @@ class TestRedis:
         pid = first.pid("control_pid")
         os.kill(pid, signal.SIGSTOP)
         try:
-            # Its lease lasts for six seconds.
+            # Until its lease has run out.
             second.start_head(*SMALL, f"--store={server.url}")
         finally:
             os.kill(pid, signal.SIGCONT)

@@ -1,29 +1,21 @@
 """Several hosts, each with a network of its own, joined by a switch; and what happens when a cable
-is pulled.
-
-Each host is a network namespace, which needs root. With CI set that is no reason to skip.
-"""
+is pulled."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
-import shutil
 import signal
-import subprocess
 import time
 
+import namespaces
 import pytest
-from conftest import BASE, is_alive, processes_under, wait_until
-from machines import NOTHING_RUNS, Machine, finish
+from conftest import processes_under, wait_until
+from machines import Machine, finish
 
 pytestmark = pytest.mark.slow
 
-PREFIX = "oxt-hosts-"
-COUNT = 3
-STORE = 600 * 2**20
+network, hosts = namespaces.network, namespaces.hosts
 
 # How long it may take until everybody knows that a node is gone.
 CUT_OFF_S = 5.0
@@ -62,143 +54,6 @@ def error_of(ref, timeout=30):
     except Exception as error:
         return [c.__name__ for c in type(error).__mro__] + [str(error)[:300]]
 """
-
-
-def ip(*arguments, check=True):
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, timeout=20)
-    if check and done.returncode != 0:
-        raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
-    return done.stdout
-
-
-class Network:
-    """A switch, and hosts on it."""
-
-    def __init__(self):
-        self.name = f"{PREFIX}{os.getpid()}"
-        self.switch = f"{self.name}-switch"
-        self.prefix = {}
-
-    def build(self):
-        ip("netns", "add", self.switch)
-        ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
-        ip("-n", self.switch, "link", "set", "bridge", "up")
-        for number in range(1, COUNT + 1):
-            host = f"{self.name}-{number}"
-            ip("netns", "add", host)
-            ip("-n", host, "link", "set", "lo", "up")
-            cable = ("link", "add", f"port{number}", "type", "veth")
-            ip("-n", self.switch, *cable, "peer", "name", "cable", "netns", host)
-            ip("-n", self.switch, "link", "set", f"port{number}", "master", "bridge", "up")
-            ip("-n", host, "addr", "add", f"{self.address(number)}/24", "dev", "cable")
-            ip("-n", host, "link", "set", "cable", "up")
-            self.prefix[number] = ["ip", "netns", "exec", host]
-        # `exec` needs more than `add` does.
-        subprocess.run([*self.prefix[1], "true"], check=True, capture_output=True, timeout=20)
-
-    def address(self, number):
-        return f"10.77.0.{number}"
-
-    def pull(self, number):
-        """The command that pulls the cable of a host."""
-        return ["ip", "-n", self.switch, "link", "set", f"port{number}", "down"]
-
-    def plug(self):
-        for number in range(1, COUNT + 1):
-            ip("-n", self.switch, "link", "set", f"port{number}", "up")
-
-    @contextlib.contextmanager
-    def slow(self, number):
-        """What a host sends has 50 MB/s, if the kernel can do that."""
-        device = ("-n", f"{self.name}-{number}", "qdisc")
-        rate = ("tbf", "rate", "400mbit", "burst", "1mb", "latency", "100ms")
-        subprocess.run(["tc", *device, "add", "dev", "cable", "root", *rate])
-        try:
-            yield
-        finally:
-            subprocess.run(["tc", *device, "del", "dev", "cable", "root"])
-
-    def carried(self):
-        """Bytes that the hosts have sent so far."""
-        links = json.loads(ip("-j", "-s", "-n", self.switch, "link", "show"))
-        return sum(
-            link["stats64"]["rx"]["bytes"] for link in links if link["ifname"].startswith("port")
-        )
-
-
-def remove_networks(of_pid=None):
-    """Removes the namespaces of a run; without one, of all runs that are over."""
-    for line in ip("netns", "list").splitlines():
-        name = line.split()[0]
-        pid = name.removeprefix(PREFIX).split("-")[0]
-        if not name.startswith(PREFIX) or not pid.isdigit():
-            continue
-        if int(pid) == of_pid if of_pid else not is_alive(pid):
-            processes = [int(pid) for pid in ip("netns", "pids", name, check=False).split()]
-            folders = set(map(run_of, processes))
-            for process in processes:
-                try:
-                    os.kill(process, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            ip("netns", "del", name)
-            for folder in folders - {None, BASE}:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_of(process):
-    """The directory of the test run that a process belongs to."""
-    try:
-        with open(f"/proc/{process}/environ") as file:
-            found = re.search(r"(?:^|\0)OXIRAY_TMPDIR=(/tmp/oxt-[^/\0]+)/", file.read())
-        return found and found[1]
-    except OSError:
-        return None
-
-
-@pytest.fixture(scope="module")
-def network():
-    missing = None
-    if os.geteuid() != 0:
-        missing = "network namespaces need root"
-    elif not shutil.which("ip"):
-        missing = "there is no `ip`: apt-get install iproute2"
-    network = Network()
-    try:
-        if missing is None:
-            remove_networks()
-            network.build()
-    except (OSError, subprocess.SubprocessError) as error:
-        missing = f"network namespaces cannot be had here: {error}"
-    if missing is None:
-        yield network
-    if shutil.which("ip"):
-        remove_networks(os.getpid())
-    if missing and os.environ.get("CI") and os.geteuid() == 0:
-        pytest.fail(f"with CI set this is an error: {missing}")
-    if missing:
-        pytest.skip(missing)
-
-
-@pytest.fixture
-def hosts(network):
-    """A head and two more nodes, numbered from one."""
-    machines = {n: Machine(network.address(n), network.prefix[n]) for n in network.prefix}
-    size = ("--num-cpus=4", "--num-gpus=0", f"--object-store-memory={STORE}")
-    try:
-        machines[1].start_head(*size)
-        for number in range(2, COUNT + 1):
-            machines[number].join(machines[1], *size)
-        yield machines
-    finally:
-        network.plug()
-        trouble = []
-        for number in sorted(machines, reverse=True):
-            try:
-                machines[number].end()
-            except BaseException as error:
-                trouble.append((number, error))
-        assert not trouble, trouble
 
 
 def given(hosts, **more):
@@ -421,14 +276,13 @@ print(json.dumps({
     assert "ActorDiedError" in errors["call"] and "ActorDiedError" in errors["next call"], errors
     assert "ObjectLostError" in errors["object"], errors
 
-    # The cable is back: the node that was there is none any more, and says so by its end.
+    # The cable is back: the node that was there is none any more, and comes back as a new one.
+    pid = hosts[3].pid()
     network.plug()
-    wait_until(lambda: not processes_under(hosts[3].base), 20, "the node that was cut off ends")
-    hosts[3]("status", code=NOTHING_RUNS)
-    assert alive(hosts[1]) == 2
-    hosts[3].join(hosts[1], "--num-cpus=1")
-    assert hosts[3].node_id != lost_node
-    assert alive(hosts[1]) == alive(hosts[3]) == 3
+    wait_until(lambda: alive(hosts[1]) == 3, 20, "the node that was cut off is back")
+    wait_until(lambda: hosts[3].node_id != lost_node, 5, "as another one")
+    assert alive(hosts[3]) == 3
+    assert hosts[3].pid() == pid
 
 
 def test_a_cable_is_loose_for_a_moment(network, hosts):
@@ -466,7 +320,7 @@ print(len(calls))
     try:
         assert program.stdout.readline() == "there\n", program.communicate()
         time.sleep(0.5)
-        ip(*network.pull(3)[1:])
+        namespaces.ip(*network.pull(3)[1:])
         time.sleep(0.7)
         network.plug()
         assert int(finish(program)) >= 20
@@ -501,7 +355,7 @@ assert ray.get(again.remote(), timeout=60).sum(dtype=int) == size
             before = network.carried()
             print(file=program.stdin, flush=True)
             wait_until(lambda: network.carried() - before > 30_000_000, message="it is on its way")
-            ip(*network.pull(3)[1:])
+            namespaces.ip(*network.pull(3)[1:])
             began = time.monotonic()
             assert network.carried() - before < 390_000_000, "all of it has come before the cut"
         error = json.loads(program.stdout.readline())
@@ -568,13 +422,125 @@ until(lambda: "no error" not in error_of(ray.remote(here).remote()))
     )
     try:
         assert program.stdout.readline() == "there\n", program.communicate()
-        ip(*network.pull(3)[1:])
+        namespaces.ip(*network.pull(3)[1:])
         wait_until(lambda: alive(hosts[1]) == 2, CUT_OFF_S, "the others know")
         network.plug()
         error = json.loads(finish(program, 40))
         print(error)
         assert "RayError" in error and "GetTimeoutError" not in error
-        wait_until(lambda: not processes_under(hosts[3].base), 20, "the node ends")
+        wait_until(lambda: alive(hosts[1]) == 3, 20, "the node is back, as a new one")
     finally:
         program.kill()
         program.wait()
+
+
+@pytest.mark.parametrize("how", ["its cable is out", "its service is stopped"])
+def test_an_actor_ends_before_it_begins_elsewhere(network, hosts, how, tmp_path):
+    """A host that is not heard ends it by itself, in time. Hosts share one clock, and files."""
+    written = tmp_path / "lines"
+    program = hosts[1].start_program(
+        PRELUDE
+        + """
+import threading
+
+@ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)
+class Writer:
+    def __init__(self):
+        self.node = here()
+        threading.Thread(target=self.write, daemon=True).start()
+
+    def write(self):
+        while True:
+            with open(given["written"], "a") as file:
+                file.write(f"{self.node} {time.monotonic()}\\n")
+            time.sleep(0.001)
+
+    def where(self):
+        return self.node
+
+writer = Writer.options(name="writer", scheduling_strategy=at("3", soft=True)).remote()
+assert ray.get(writer.where.remote(), timeout=30) == given["nodes"]["3"]
+print("there", flush=True)
+until(lambda: ray.get(writer.where.remote(), timeout=60) != given["nodes"]["3"], 60)
+sys.stdin.readline()
+""",
+        given(hosts, written=str(written)),
+    )
+    before, node = hosts[3].node_id, hosts[3].pid()
+
+    def times():
+        lines = [line.split() for line in written.read_text().splitlines()]
+        old = [float(time) for node, time in lines if node == before]
+        return old, [float(time) for node, time in lines if node != before]
+
+    try:
+        assert program.stdout.readline() == "there\n", program.communicate()
+        wait_until(lambda: len(times()[0]) > 10, 20, "it writes")
+        if how == "its cable is out":
+            namespaces.ip(*network.pull(3)[1:])
+        else:
+            os.kill(node, signal.SIGSTOP)
+        wait_until(lambda: len(times()[1]) > 10, 60, "it writes elsewhere")
+        old, new = times()
+        print(f"it ended {min(new) - max(old):.3f} s before it began elsewhere")
+        assert max(old) < min(new)
+        os.kill(node, signal.SIGCONT)
+        network.plug()
+        wait_until(lambda: alive(hosts[1]) == 3, 30, "the node is back, as a new one")
+        assert max(times()[0]) == max(old)
+        print(file=program.stdin, flush=True)
+        finish(program)
+    finally:
+        os.kill(node, signal.SIGCONT)
+        program.kill()
+        program.wait()
+
+
+def test_the_heads_cable_is_out_for_ten_seconds(network):
+    """By the usual thresholds nobody is given up for that, and nobody's work notices."""
+    machines = {n: Machine(network.address(n), network.prefix[n]) for n in (1, 2)}
+    for machine in machines.values():
+        for name in [name for name in machine.environment if "health_check" in name]:
+            del machine.environment[name]
+    program = None
+    try:
+        machines[1].start_head("--num-cpus=0")
+        machines[2].join(machines[1], "--num-cpus=2")
+        program = machines[2].start_program(
+            PRELUDE
+            + """
+@ray.remote
+class Counter:
+    count = 0
+
+    def add(self):
+        self.count += 1
+        return self.count
+
+counter = Counter.remote()
+assert ray.get(counter.add.remote(), timeout=30) == 1
+print("there", flush=True)
+for _ in range(20):
+    assert ray.get(ray.remote(here).remote(), timeout=30) == given["nodes"]["2"]
+    time.sleep(0.5)
+sys.stdin.readline()
+assert ray.get(counter.add.remote(), timeout=30) == 2
+assert ray.get(Counter.remote().add.remote(), timeout=30) == 1
+""",
+            given(machines),
+        )
+        assert program.stdout.readline() == "there\n", program.communicate()
+        namespaces.ip(*network.pull(1)[1:])
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > 10, 20)
+        network.plug()
+        print(file=program.stdin, flush=True)
+        finish(program, 60)
+        assert alive(machines[2]) == 2
+    finally:
+        network.plug()
+        if program is not None:
+            program.kill()
+            program.wait()
+        for machine in machines.values():
+            machine.end()

@@ -92,7 +92,7 @@ class TestStrategies:
         with pytest.raises(TaskUnschedulableError, match="was never in it"):
             ray.get(where.options(scheduling_strategy=at(NOBODY)).remote())
         counter = Counter.options(scheduling_strategy=at(NOBODY)).remote()
-        with pytest.raises((ActorUnschedulableError, ActorDiedError), match="was never in it"):
+        with pytest.raises(ActorUnschedulableError, match="was never in it"):
             ray.get(counter.add.remote())
 
     def test_soft_affinity_runs_elsewhere(self, node):
@@ -233,6 +233,8 @@ class TestTables:
         assert known["Labels"] == {"ray.io/node-id": node}
 
     def test_what_is_in_use_is_seen_at_once(self):
+        # What the tests before this one used may still be on its way back.
+        wait_until(lambda: ray.available_resources().get("CPU") == 4)
         counter = Counter.options(num_cpus=3).remote()
         assert ray.get(counter.add.remote()) == 1
         assert rows("nodes")[0].resources_available["CPU"] == 1

@@ -44,8 +44,11 @@ BANS = [
         r"\bthread::sleep\b",
         "waits for a time and not for what it wants: poll, a bell or a condition",
         but={
+            "crates/cli/src/commands/drain.rs": "a node that leaves says so to nobody who asks",
             "crates/daemon/src/control_service/writer.rs": "a store that failed is tried again",
+            "crates/daemon/src/enforcement.rs": "a control group says nothing when it is empty",
             "crates/daemon/src/io.rs": "the last packets, when there is no loop any more",
+            "crates/daemon/src/rejoining.rs": "a control service that is back tells no stranger",
             "crates/observe/src/nodes.rs": "how busy a processor is shows between two looks",
             "crates/observe/src/py_spy.rs": "a child that may not end is waited for, not for ever",
             "crates/persist/src/redis/lease.rs": "a lease of another ends by its time alone",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from .problem import Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 # Of ours, whatever else they use. A crate that is added says here what it stands on.
 OURS = {
@@ -29,7 +34,7 @@ OURS = {
     "observe": "events ids session settings sys wire words",
     "worker": "channel events ids owner session settings store sys wire words",
     "python": "events ids observe session settings sys wire words worker",
-    "dashboard": "observe session settings sys",
+    "dashboard": "net observe session settings sys",
     "daemon": "channel control dashboard events ids net node persist session settings spill store"
     " sys wire words",
     "cli": "ids net observe scheduler session settings sys wire words",

@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tomllib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .problem import Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 _WORD = re.compile(r"\s*([()]|[^\s()]+)")

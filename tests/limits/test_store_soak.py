@@ -49,12 +49,10 @@ def test_surplus_workers_go_though_their_garbage_has_refs(fresh):
 
     @ray.remote
     def nested(depth):
-        leave_garbage()
-        if depth:
-            ray.get(nested.remote(depth - 1))
+        pid = leave_garbage()
+        return [pid, *(ray.get(nested.remote(depth - 1)) if depth else [])]
 
-    ray.get(nested.remote(5))
-    assert len(workers()) >= 6
+    assert len(set(ray.get(nested.remote(5)))) == 6
     wait_until(lambda: len(workers()) == 1, message="surplus workers exit")
     ray.get(ray.remote(gc.collect).remote())
     expect_empty()

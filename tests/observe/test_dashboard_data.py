@@ -11,9 +11,10 @@ import time
 
 import oxiray as ray
 import pytest
-from conftest import wait_until
+from conftest import is_alive, wait_until
 from dashboard_client import Dashboard, servers
 from oxiray._version import __version__, ray_version
+from rendezvous import Meeting
 
 MB = 2**20
 HOSTILE = "<script>alert('\"&')</script>"
@@ -282,9 +283,13 @@ def test_a_stack_and_a_flame_graph(dashboard, gate):
     workers = lambda: dashboard.json("/api/workers?filter=activity=task")["rows"]  # noqa: E731
     (worker,) = wait_until(workers, 20, "it runs")
     path = f"/api/workers/{worker['worker_id']}"
-    reply = dashboard.post(f"{path}/stack")
-    assert reply.status == 200, reply.text
-    assert "work_until_the_gate_opens" in reply.json()["text"]
+
+    def shows_it():
+        reply = dashboard.post(f"{path}/stack")
+        assert reply.status == 200, reply.text
+        return "work_until_the_gate_opens" in reply.json()["text"]
+
+    wait_until(shows_it, 20, "it runs: a worker that is leased may not have begun")
     reply = dashboard.post(f"{path}/profile?seconds=1")
     assert reply.status == 200, reply.text
     assert "<svg" in reply.json()["svg"]
@@ -292,3 +297,81 @@ def test_a_stack_and_a_flame_graph(dashboard, gate):
     ray.get(works)
     assert dashboard.post("/api/workers/00ff/stack").status == 404
     assert dashboard.post(f"{path}/profile?seconds=0").status == 400
+
+
+def test_a_task_is_cancelled_and_an_actor_ended(dashboard, tmp_path):
+    @ray.remote
+    def child(path):
+        open(path, "w").close()
+        time.sleep(600)
+
+    @ray.remote
+    def parent(path):
+        return ray.get(child.remote(path))
+
+    @ray.remote(max_restarts=-1)
+    class Stubborn:
+        def pid(self):
+            return os.getpid()
+
+    begun = str(tmp_path / "begun")
+    ref = parent.remote(begun)
+    wait_until(lambda: os.path.exists(begun))
+    path = f"/api/tasks/{ref.task_id().hex()}"
+    reply = dashboard.post(f"{path}/cancel")
+    assert (reply.status, reply.json()["text"]) == (200, "It was asked to end.")
+    with pytest.raises(ray.exceptions.TaskCancelledError):
+        ray.get(ref, timeout=30)
+    wait_until(lambda: dashboard.json(path)["state"] == "CANCELLED")
+    rows = wait_until(lambda: dashboard.json("/api/tasks?filter=name=child&filter=state=CANCELLED"))
+    assert len(rows["rows"]) == 1, "what it had submitted"
+    assert dashboard.post(f"{path}/cancel").json()["text"] == "It had ended before."
+
+    stubborn = Stubborn.remote()
+    pid = ray.get(stubborn.pid.remote())
+    path = f"/api/actors/{stubborn._actor_id.hex()}"
+    assert dashboard.post(f"{path}/kill").status == 200
+    wait_until(lambda: dashboard.json(path)["state"] == "DEAD")
+    wait_until(lambda: not is_alive(pid))
+    with pytest.raises(ray.exceptions.RayActorError):
+        ray.get(stubborn.pid.remote(), timeout=30)
+    assert dashboard.post(f"{path}/kill").json()["text"] == "It had ended before."
+    for unknown in ("/api/tasks/00ff/cancel", "/api/actors/00ff/kill"):
+        assert dashboard.post(unknown).status == 404
+    assert dashboard.get("/api/tasks/00ff/cancel").status == 405
+    assert dashboard.post("/api/tasks/00ff/cancel?force=perhaps").status == 400
+
+
+def test_a_stubborn_task_is_ended_by_force(dashboard, tmp_path):
+    @ray.remote(max_retries=3)
+    def stubborn(path):
+        open(path, "w").close()
+        while True:
+            try:
+                time.sleep(600)
+            except KeyboardInterrupt:
+                continue
+
+    begun = str(tmp_path / "begun")
+    ref = stubborn.remote(begun)
+    wait_until(lambda: os.path.exists(begun))
+    assert dashboard.post(f"/api/tasks/{ref.task_id().hex()}/cancel?force=true").status == 200
+    with pytest.raises(ray.exceptions.TaskCancelledError):
+        ray.get(ref, timeout=30)
+
+
+def test_calls_at_once_have_rows_of_their_own(dashboard, tmp_path):
+    @ray.remote(max_concurrency=3)
+    class Several:
+        def meet(self, meeting, name):
+            return meeting.attend(name)
+
+    several = Several.remote()
+    meeting = Meeting(str(tmp_path), 3)
+    assert all(ray.get([several.meet.remote(meeting, name) for name in range(3)]))
+
+    def lanes():
+        rows = dashboard.json("/api/timeline?q=Several.meet")["rows"]
+        return sorted(row["lane"] for row in rows if row["spans"]) == [0, 1, 2]
+
+    wait_until(lanes)

@@ -7,12 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 
 import oxiray as ray
 import pytest
 from conftest import wait_until
 from oxiray.cluster_utils import Cluster
-from oxiray.util import state
+from oxiray.util import placement_group, remove_placement_group, state
 from oxiray.util.state import RayStateApiException
 
 NASTY = "<script>alert('1')</script>\"\n\x1b[31m"
@@ -162,9 +163,37 @@ def test_the_client_gives_what_the_functions_give(alone):
 
 
 def test_what_is_not_there_is_listed_as_nothing(alone):
-    for name in ("list_placement_groups", "list_runtime_envs", "list_cluster_events"):
+    for name in ("list_runtime_envs", "list_cluster_events"):
         assert getattr(state, name)(filters=[("state", "=", "CREATED")], limit=5) == []
     assert state.get_placement_group("ab" * 18) is None
+
+
+def test_placement_groups(alone):
+    made = placement_group([{"CPU": 0.5}, {"CPU": 0.5}], name="made")
+    waits = placement_group([{"CPU": 1000}], strategy="STRICT_PACK", name="waits")
+    assert made.wait(10)
+    listed = {row.name: row for row in state.list_placement_groups(detail=True)}
+    row = listed["made"]
+    assert (row.state, row.strategy, row.bundle_count) == ("CREATED", "PACK", 2)
+    assert row.placement_group_id == made.id.hex() and not row.is_detached and row.why is None
+    own = ray.get_runtime_context().get_node_id()
+    assert [(b["resources"], b["node_id"]) for b in row.bundles] == [({"CPU": 0.5}, own)] * 2
+    assert listed["waits"].state == "PENDING" and "CPU: 1000" in listed["waits"].why
+    assert state.get_placement_group(waits.id).name == "waits"
+    pending = state.list_placement_groups(filters=[("state", "=", "PENDING")])
+    assert [row.name for row in pending] == ["waits"]
+    program = os.path.join(sysconfig.get_path("scripts"), "oxiray")
+    for arguments in (["why", "waits"], ["status"], ["list", "placement-groups"]):
+        said = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
+        assert "waits" in said.stdout and "CPU: 1000" in said.stdout, (arguments, said.stdout)
+    counted = subprocess.run(
+        [program, "summary", "placement-groups"], capture_output=True, text=True, check=True
+    )
+    assert "STRICT_PACK" in counted.stdout
+    remove_placement_group(made)
+    remove_placement_group(waits)
+    wait_until(lambda: state.get_placement_group(made.id).state == "REMOVED")
+    assert "remove_placement_group" in state.get_placement_group(made.id).why
 
 
 def test_two_sessions_can_be_asked_in_turn(alone):

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import socket
 import struct
 import subprocess
@@ -317,7 +318,7 @@ def test_a_table_fits_its_terminal(speaker):
 
 
 def at_terminal(command, columns):
-    """What a command writes to the terminal that is its standard output."""
+    """What a command shows at the terminal that is its standard output, less the colours."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL)
@@ -331,7 +332,7 @@ def at_terminal(command, columns):
     finally:
         os.close(ours)
     assert process.wait(60) == 0
-    return written.decode()
+    return re.sub(r"\x1b\[[0-9;]*m", "", written.decode())
 
 
 def test_wrong_questions():

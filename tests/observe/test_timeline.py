@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import os
 import signal
@@ -16,6 +18,7 @@ from pathlib import Path
 import oxiray as ray
 import pytest
 from conftest import wait_until
+from rendezvous import Meeting
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -492,3 +495,50 @@ def test_all_nodes_of_a_cluster_are_in_it(driver):
         print("both are there")
     """
     assert "both are there" in driver(program).stdout
+
+
+@ray.remote(max_concurrency=4)
+class InThreads:
+    def meet(self, meeting, name):
+        with ray.profiling.profile("marked"):
+            return meeting.attend(name)
+
+
+@ray.remote
+class OnALoop:
+    def __init__(self):
+        self.inside, self.all_there = 0, asyncio.Event()
+
+    async def meet(self, count):
+        self.inside += 1
+        if self.inside == count:
+            self.all_there.set()
+        await self.all_there.wait()
+
+
+def assert_none_over_another(events):
+    rows = {}
+    for event in events:
+        rows.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["dur"]))
+    for row in rows.values():
+        row.sort()
+        for (start, took), (following, _) in itertools.pairwise(row):
+            assert start + took <= following + 0.001
+    return len(rows)
+
+
+def test_calls_at_once_have_rows_of_their_own(tmp_path):
+    actor = InThreads.remote()
+    meeting = Meeting(str(tmp_path), 4)
+    assert all(ray.get([actor.meet.remote(meeting, name) for name in range(4)]))
+    ray.get([actor.meet.remote(meeting, 0) for _ in range(50)])
+    events = slices("InThreads.meet")
+    assert assert_none_over_another(events) == 4 and len(events) == 54
+    row_of = {event["args"]["task_id"]: event["tid"] for event in events}
+    for mark in slices("marked"):
+        assert mark["tid"] == row_of[mark["args"]["task_id"]], "a mark is within its call"
+
+    loop = OnALoop.remote()
+    ray.get([loop.meet.remote(100) for _ in range(100)])
+    events = slices("OnALoop.meet")
+    assert assert_none_over_another(events) == 100 == len(events)

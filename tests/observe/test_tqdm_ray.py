@@ -116,7 +116,7 @@ def test_a_dead_workers_bar_does_not_stay_alive(driver):
                 ray.get(work.remote())
             except ray.exceptions.WorkerCrashedError:
                 pass
-            while not _bars.bars().next_draw():
+            while not _bars.bars()._drawn:  # it may have been, and be gone again
                 time.sleep(0.01)
             while _bars.bars().next_draw():
                 time.sleep(0.01)

@@ -93,8 +93,10 @@ def test_a_deep_net():
         (lambda: L.Data(ntop=-1), "ntop"),
         (lambda: L.Concat(L.Input(), L.Input(), in_place=True), "in_place"),
         (lambda: P.Pooling.BEST, "no choice 'BEST': it has MAX, AVE"),
-        (lambda: P.Swimming.MAX, "no parameters called 'Swimming'"),
+        (lambda: P.Swimming.MAX, "no parameters called 'Swimming': there are .*Pooling"),
+        (lambda: P.Poling.MAX, "did you mean 'Pooling'"),
         (lambda: caffe.NetSpec().fc, "no output 'fc'"),
+        (lambda: caffe.NetSpec().__delattr__("fc"), "no output 'fc': it has none"),
         (lambda: caffe.Net("net.prototxt"), "does not run"),
     ],
 )
@@ -203,6 +205,12 @@ def test_models_hold_names_parameters_and_operators():
         ("FC", ["x", "w", "b"], ["y"])
     ]
     assert model_helper.ModelHelper().name != model_helper.ModelHelper().name
+    with pytest.raises(AttributeError, match=r"it has name, .*params"):
+        model.weights  # noqa: B018
+    for run in (lambda: model.run(), lambda: model.net.Run(), lambda: model.net.RunAllOnGPU()):
+        with pytest.raises(NotImplementedError, match="does not run them"):
+            run()
+    assert len(model.net.op) == 1, "nothing was added by asking"
 
 
 def test_a_real_one_goes_first(tmp_path, driver):

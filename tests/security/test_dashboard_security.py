@@ -111,7 +111,12 @@ def test_a_name_that_leads_here_gets_nothing(dashboard):
 
 
 def test_nothing_is_changed_by_get_or_by_a_form(dashboard):
-    for path in ("/api/workers/00/stack", "/api/workers/00/profile?seconds=1"):
+    for path in (
+        "/api/workers/00/stack",
+        "/api/workers/00/profile?seconds=1",
+        "/api/tasks/00/cancel",
+        "/api/actors/00/kill",
+    ):
         assert dashboard.get(path).status == 405
         # What a form of another page sends: the cookie at best, and no Origin of ours.
         assert dashboard.ask(path, "POST", dashboard.cookie).status == 403
