@@ -4,19 +4,26 @@
 #   make test     all tests: Rust, then Python end to end
 #   make test-tf  those with TensorFlow, in an environment of their own; part of make test
 #   make test-torch  those with PyTorch, likewise, if it is installed or CI is set
+#   make test-packages  packages from the index that use Ray, likewise
 #   make test-ui  those of the dashboard's page, in a browser; part of make test
 #   make quick    the fast part of them, under two minutes
 #   make limits   the long forms of tests/limits and of the properties: an hour on a quiet machine
+#   make chaos    faults under load on five hosts, CHAOS_SECONDS of them
 #   make fuzz     every decoder under libFuzzer, FUZZ_SECONDS each
 #   make asan     the tests of sys, channel and store under AddressSanitizer
 #   make check    formatting, lints, types, and our habits (tests/habits)
 #   make bench    benchmarks against Ray and multiprocessing; ARGS=--quick
+#   make wheels   the sdist and a wheel for every Python and machine, in dist/release; ARGS="--pythons 3.12"
+#   make try-wheels  installs each into a clean environment and uses it
+#   make release  both, with checksums and notes; docs/releasing.md
 #   make clean
 
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 BIN := python/oxiray/_bin
+VENV_WHEELS := .venv-wheels
+PY_WHEELS := $(VENV_WHEELS)/bin/python
 # The same interpreter for every cargo command, or each would build the binding anew.
 export PYO3_PYTHON := $(CURDIR)/$(PY)
 STAMP := $(VENV)/.stamps
@@ -24,17 +31,23 @@ STAMP := $(VENV)/.stamps
 VENV_TF := .venv-tf
 PY_TF := $(VENV_TF)/bin/python
 STAMP_TF := $(VENV_TF)/.stamps
+VENV_PACKAGES := .venv-packages
+PY_PACKAGES := $(VENV_PACKAGES)/bin/python
+STAMP_PACKAGES := $(VENV_PACKAGES)/.stamps
 VENV_TORCH := .venv-torch
 PY_TORCH := $(VENV_TORCH)/bin/python
 STAMP_TORCH := $(VENV_TORCH)/.stamps
+STAMP_WHEELS := $(VENV_WHEELS)/.stamps
+# Each Python has its own wheel, so none is the one to build for.
+WITH_WHEEL_TOOLS := env -u PYO3_PYTHON PATH="$(CURDIR)/$(VENV_WHEELS)/bin:$$PATH" nice
 
 RUST := $(shell find crates -name '*.rs' -o -name '*.proto' -o -name Cargo.toml) Cargo.toml Cargo.lock
-PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed)
+PACKAGE := $(shell find python/oxiray -name '*.py' -o -name '*.pyi' -o -name py.typed) $(wildcard packaging/*.py)
 CAFFE := $(shell find python/oxiray-caffe -type f)
 ALIAS := $(shell find python/oxiray-as-ray -name '*.py' -o -name pyproject.toml)
 
 # The dashboard's page is built by Node. Without it everything else is built all the same.
-UI := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json
+UI := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json ui/licences.mjs
 PAGES := $(if $(shell command -v npm),$(STAMP)/pages)
 
 # cargo-nextest where it is installed: it is faster, and ends a test that hangs (.config/nextest.toml).
@@ -42,7 +55,8 @@ PAGES := $(if $(shell command -v npm),$(STAMP)/pages)
 CARGO_TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo "cargo nextest run" || echo "cargo test")
 CARGO_LIMITS := $(if $(findstring nextest,$(CARGO_TEST)),$(CARGO_TEST) --profile limits,$(CARGO_TEST))
 
-.PHONY: demo build test test-programs test-tf test-torch test-ui quick limits fuzz asan check bench clean
+.PHONY: demo build test test-programs test-tf test-torch test-packages test-ui quick limits chaos fuzz asan \
+    check bench wheels try-wheels release clean
 .DELETE_ON_ERROR:
 
 demo: build
@@ -54,9 +68,11 @@ test: build $(STAMP)/test-tools test-programs
 	$(CARGO_TEST) --workspace
 	$(CARGO_TEST) -p oxiray-channel --features shuttle
 	$(CARGO_TEST) -p oxiray-store --features shuttle
+	$(CARGO_TEST) -p oxiray-worker --features shuttle
 	$(PY) -m pytest
 	$(MAKE) test-tf
 	$(if $(CI)$(wildcard $(STAMP_TORCH)/torch),$(MAKE) test-torch,@echo "test: SKIPPED $(TORCH_TESTS): PyTorch is 3 GB to install, which make test-torch does" >&2)
+	$(if $(CI)$(wildcard $(STAMP_PACKAGES)/packages),$(MAKE) test-packages,@echo "test: SKIPPED tests/programs/test_packages.py: make test-packages installs what it needs" >&2)
 	$(MAKE) test-ui
 
 # Programs that some tests start: a Redis, hosts in network namespaces, forged certificates, a browser.
@@ -98,6 +114,11 @@ TORCH_TESTS := tests/api/test_torch_variables.py tests/programs/test_examples.py
 test-torch: $(STAMP_TORCH)/oxiray
 	$(PY_TORCH) -m pytest $(TORCH_TESTS) -k "torch or tensor"
 
+# As users would install them, on the alias: nothing of theirs is changed.
+test-packages: $(STAMP_PACKAGES)/oxiray
+	$(PY_PACKAGES) -m pytest tests/programs/test_packages.py
+	$(PY_PACKAGES) -m pip check
+
 test-ui: build test-programs $(STAMP)/test-tools
 ifeq ($(PAGES),)
 	@echo "test-ui: SKIPPED: npm is not found; the page is built and tested with Node 20.19 or later" >&2
@@ -120,6 +141,12 @@ quick: build $(STAMP)/test-tools
 limits: build $(STAMP)/test-tools
 	OXIRAY_TEST_LONG=1 $(PY) -m pytest tests/limits
 	PROPTEST_CASES=30000 $(CARGO_LIMITS) -p oxiray-owner -p oxiray-store -p oxiray-node -p oxiray-control
+
+# Five hosts in network namespaces, which need root. A run can be had again by its seed, which it says;
+# ARGS="--only cut,node-kill" draws from those alone.
+CHAOS_SECONDS ?= 600
+chaos: build $(STAMP)/test-tools test-programs
+	PYTHONPATH=tests $(PY) -m chaos --seconds $(CHAOS_SECONDS) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) $(ARGS)
 
 # What a decoder is given comes from other processes and machines. CI does it for 20 seconds each, from
 # the seeds: what broke once must not again.
@@ -149,15 +176,31 @@ check: $(STAMP)/check-tools $(if $(PAGES),$(STAMP)/node-modules)
 bench: build
 	$(PY) bench/run.py $(ARGS)
 
+wheels: $(STAMP_WHEELS)/tools $(PAGES)
+	$(WITH_WHEEL_TOOLS) $(PY_WHEELS) packaging/wheels.py $(ARGS)
+
+try-wheels: $(STAMP_WHEELS)/tools
+	$(PY_WHEELS) packaging/try_wheels.py dist/release/oxiray-*linux*.whl --alias dist/release/ray-*.whl
+
+release: $(STAMP_WHEELS)/tools $(PAGES)
+	$(WITH_WHEEL_TOOLS) $(PY_WHEELS) packaging/release.py $(ARGS)
+
 clean:
 	cargo clean
-	rm -rf $(VENV) $(VENV_TF) $(VENV_TORCH) $(BIN) dist python/oxiray/*.so ui/dist ui/node_modules
+	rm -rf $(VENV) $(VENV_TF) $(VENV_TORCH) $(VENV_PACKAGES) $(VENV_WHEELS) $(BIN) dist python/oxiray/*.so \
+	    ui/dist ui/node_modules
 
 $(STAMP)/venv:
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or later is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 10) and f"Python 3.10 or later is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q --disable-pip-version-check "maturin>=1.16,<2" "cloudpickle>=3.1"
 	@mkdir -p $(STAMP) && touch $@
+
+# Zig is the linker of wheels, so that they run where glibc is older than here.
+$(STAMP_WHEELS)/tools: $(STAMP)/venv
+	$(PYTHON) -m venv $(VENV_WHEELS)
+	$(PY_WHEELS) -m pip install -q --disable-pip-version-check "maturin>=1.16,<2" "cargo-zigbuild>=0.24" "ziglang>=0.17,<0.18" auditwheel
+	@mkdir -p $(STAMP_WHEELS) && touch $@
 
 $(STAMP)/node-modules: ui/package.json ui/package-lock.json
 	cd ui && npm ci --no-audit --no-fund --loglevel=error
@@ -172,20 +215,12 @@ $(STAMP)/pages: ui/package.json ui/package-lock.json $(UI)
 	    [ -z "$(CI)" ]; \
 	fi
 
-# The programs go into the package first: the wheel carries them. They carry the dashboard's pages.
-$(STAMP)/programs: $(STAMP)/venv $(PAGES) $(RUST)
-	@$(if $(PAGES),:,echo "build: npm is not found, so the dashboard has no pages" >&2)
-	cargo build --profile programs -p oxiray-cli -p oxiray-daemon
-	mkdir -p $(BIN)
-	for program in oxiray oxirayd; do \
-	    cmp -s target/programs/$$program $(BIN)/$$program || install -m 755 target/programs/$$program $(BIN)/$$program; \
-	done
-	@touch $@
-
+# By the build backend, as `pip install .` does it (packaging/), but with symbols: profilers want them.
 # The wheel itself is installed, as a user would: what is tested is what ships.
-$(STAMP)/oxiray: $(STAMP)/programs $(PACKAGE) pyproject.toml
-	rm -rf dist
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/maturin build -q --release --out dist -i $(PY)
+$(STAMP)/oxiray: $(STAMP)/venv $(PAGES) $(RUST) $(PACKAGE) pyproject.toml
+	rm -f dist/*.whl
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" OXIRAY_KEEP_SYMBOLS=1 \
+	    $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	$(PY) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps dist/oxiray-*.whl
 	@touch $@
 
@@ -195,11 +230,12 @@ $(STAMP)/alias: $(STAMP)/venv $(ALIAS)
 
 $(STAMP)/test-tools: $(STAMP)/venv pyproject.toml
 	$(PY) -m pip install -q --disable-pip-version-check "pytest>=9" pytest-timeout hypothesis numpy pandas pyarrow pillow tqdm pyyaml \
-	    joblib nbclient ipykernel schemathesis py-spy "viztracer>=1.1,<1.2"
+	    joblib nbclient ipykernel schemathesis py-spy uv opentelemetry-sdk "viztracer>=1.1,<1.2" "readme_renderer[md]" \
+	    "tomli; python_version < '3.11'" "exceptiongroup; python_version < '3.11'"
 	@touch $@
 
 $(STAMP)/check-tools: $(STAMP)/venv pyproject.toml
-	$(PY) -m pip install -q --disable-pip-version-check "ruff>=0.17" "mypy>=2"
+	$(PY) -m pip install -q --disable-pip-version-check "ruff>=0.17" "mypy>=2" "tomli; python_version < '3.11'"
 	@touch $@
 
 # One try each: without a network this ends soon.
@@ -222,5 +258,16 @@ $(STAMP_TORCH)/torch: $(STAMP)/venv pyproject.toml
 
 $(STAMP_TORCH)/oxiray: $(STAMP_TORCH)/torch $(STAMP)/oxiray $(STAMP)/alias
 	$(PY_TORCH) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps \
+	    dist/oxiray-*.whl ./python/oxiray-as-ray
+	@touch $@
+
+$(STAMP_PACKAGES)/packages: $(STAMP)/venv pyproject.toml
+	$(PYTHON) -m venv $(VENV_PACKAGES)
+	$(PY_PACKAGES) -m pip install -q --disable-pip-version-check "dask[array,dataframe]" modin joblib scikit-learn \
+	    sktime pymoo deephyper "cloudpickle>=3.1" "pytest>=9" pytest-timeout
+	@mkdir -p $(STAMP_PACKAGES) && touch $@
+
+$(STAMP_PACKAGES)/oxiray: $(STAMP_PACKAGES)/packages $(STAMP)/oxiray $(STAMP)/alias
+	$(PY_PACKAGES) -m pip install -q --disable-pip-version-check --force-reinstall --no-deps \
 	    dist/oxiray-*.whl ./python/oxiray-as-ray
 	@touch $@

@@ -18,6 +18,7 @@ BATCH = 1000
 MEGABYTE = 1_000_000
 BROADCAST_BYTES = 256 * MEGABYTE
 HOSTS = 5
+GANG, GANG_HOSTS = 100, 8
 WAIT_SECONDS = 60
 
 nodes: Nodes
@@ -161,6 +162,23 @@ def broadcast(_: int) -> Call:
     return call
 
 
+@row(
+    "cluster: 100 bundles over 8 hosts, made and removed *",
+    "ms",
+    warm_up_calls=2,
+    init={"hosts": GANG_HOSTS},
+)
+def gang(_: int) -> Call:
+    bundles = [{f"host{n % GANG_HOSTS + 1}": 0.001} for n in range(GANG)]
+
+    def call() -> None:
+        group = ray.util.placement_group(bundles, strategy="SPREAD")
+        assert group.wait(timeout_seconds=WAIT_SECONDS)
+        ray.util.remove_placement_group(group)
+
+    return call
+
+
 @row("cluster: another host joins, to its first result *", "ms", own_clock=True, init={"hosts": 1})
 def join(_: int) -> Call:
     def call() -> float:
@@ -174,3 +192,7 @@ def join(_: int) -> Call:
         return seconds
 
     return call
+
+
+# The rest of the rows, which need what is above.
+import recovery_rows  # noqa: E402, F401

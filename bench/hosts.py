@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 PREFIX = "oxbench-"
-# The one for the driver and the head, and four more.
-COUNT = 5
+# The one for the driver and the head, and as many as a row has bundles for.
+COUNT = 8
 TIMEOUT_SECONDS = 20
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from hosts import address, at
@@ -39,6 +40,10 @@ class Nodes:
 
     def add(self, number: int) -> None:
         self.running.append(number)
+        self.start_again(number)
+
+    def start_again(self, number: int) -> None:
+        """Whatever of a host's does not run."""
         done = subprocess.run(
             [*at(self.network, number), *self.command(number)],
             env=self.environment(number),
@@ -124,6 +129,11 @@ class OxirayNodes(Nodes):
 
     def connection(self) -> dict[str, Any]:
         return {"address": "auto"}
+
+    def control_pid(self) -> int:
+        (record,) = Path(self.base(1), "started").iterdir()
+        fields = dict(line.split("=", 1) for line in record.read_text().splitlines())
+        return int(fields["control_pid"].split()[0])
 
 
 class RayNodes(Nodes):

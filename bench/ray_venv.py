@@ -19,7 +19,8 @@ def ray_python() -> str:
     if installed_version(python) != RAY_VERSION:
         print(f"installing ray {RAY_VERSION} into {VENV.name} (once)", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-        packages = [f"ray=={RAY_VERSION}", "numpy"]
+        # Without the last it has no `pip` environments.
+        packages = [f"ray=={RAY_VERSION}", "numpy", "virtualenv"]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
     return python
 

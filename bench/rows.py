@@ -5,12 +5,18 @@ anybody's. One file serves both sides: what differs between them is the import, 
 Rows that Ray does not have end in `*`.
 """
 
+import asyncio
 import importlib
+import importlib.util
+import itertools
 import os
+import tempfile
+import time
+from collections.abc import Callable
 from typing import Any
 
 import arrays
-from registry import Call, row
+from registry import Call, Skip, row
 
 ray: Any = importlib.import_module(os.environ["BENCH_MODULE"])
 
@@ -73,6 +79,19 @@ def make_array(length: int) -> Any:
     return arrays.touched(length)
 
 
+@ray.remote(num_returns="streaming")
+def yield_small_values(count: int) -> Any:
+    for _ in range(count):
+        yield b"ok"
+
+
+@ray.remote(num_returns="streaming")
+def yield_arrays(count: int) -> Any:
+    array = arrays.touched(MEGABYTE)
+    for _ in range(count):
+        yield array
+
+
 @ray.remote(num_cpus=0)
 class Server:
     def small_value(self) -> bytes:
@@ -106,6 +125,10 @@ class AsyncServer:
 
     async def small_value_with_arg(self, _: object) -> bytes:
         return b"ok"
+
+    async def yield_small_values(self, count: int) -> Any:
+        for _ in range(count):
+            yield b"ok"
 
 
 def servers(count: int) -> list[Any]:
@@ -290,6 +313,32 @@ def n_to_n_actor_calls_with_arg(items: int) -> Call:
     return lambda: ray.get([c.call_each_with_ref.remote(items // SERVERS) for c in clients])
 
 
+# --- streams: each item is got as it comes ---
+
+
+def read_stream(stream: Any, items: int) -> Call:
+    def call() -> None:
+        for ref in stream.remote(items):
+            ray.get(ref)
+
+    return call
+
+
+@row("streaming generator, small items *", "items/s", items=10 * BATCH, quick_items=BATCH)
+def streamed_small_values(items: int) -> Call:
+    return read_stream(yield_small_values, items)
+
+
+@row("streaming generator, items of 1 MB *", "items/s", items=BATCH, quick_items=BATCH // 10)
+def streamed_arrays(items: int) -> Call:
+    return read_stream(yield_arrays, items)
+
+
+@row("streaming from an async actor *", "items/s", items=10 * BATCH, quick_items=BATCH)
+def streamed_by_async_actor(items: int) -> Call:
+    return read_stream(async_servers(1)[0].yield_small_values, items)
+
+
 # --- async actors ---
 
 
@@ -317,6 +366,123 @@ def one_to_n_async_actor_calls(items: int) -> Call:
 @row("n:n async-actor calls async", "calls/s", items=CLIENTS * 5000, quick_items=CLIENTS * 500)
 def n_to_n_async_actor_calls(items: int) -> Call:
     return call_from_many_tasks(async_servers(SERVERS), items)
+
+
+# --- cancelling ---
+
+
+@ray.remote
+def sleep_for_long(begun: str) -> None:
+    open(begun, "w").close()
+    time.sleep(600)
+
+
+class Sleeper:
+    async def sleep(self, begun: str) -> None:
+        open(begun, "w").close()
+        await asyncio.sleep(600)
+
+
+def cancelled_after(submit: Callable[[str], Any]) -> Call:
+    """Seconds from `cancel` of what runs until `get` raises."""
+    folder = tempfile.mkdtemp()
+
+    def call() -> float:
+        begun = os.path.join(folder, "begun")
+        ref = submit(begun)
+        while not os.path.exists(begun):
+            time.sleep(0.001)
+        os.unlink(begun)
+        start = time.perf_counter()
+        ray.cancel(ref)
+        try:
+            ray.get(ref)
+        except ray.exceptions.TaskCancelledError:
+            return time.perf_counter() - start
+        raise AssertionError("it was not cancelled")
+
+    return call
+
+
+@row("cancel of a task that sleeps *", "ms", own_clock=True)
+def cancel_task(_: int) -> Call:
+    return cancelled_after(sleep_for_long.remote)
+
+
+@row("cancel of a coroutine *", "ms", own_clock=True)
+def cancel_coroutine(_: int) -> Call:
+    return cancelled_after(ray.remote(Sleeper).remote().sleep.remote)
+
+
+# --- workers and environments ---
+
+
+class Importer:
+    def __init__(self, module: str) -> None:
+        __import__(module)
+
+    def is_there(self) -> bool:
+        return True
+
+
+def started_with(module: str) -> Call:
+    """Seconds from an actor's creation until it answers, when others have imported the same."""
+    if importlib.util.find_spec(module) is None:
+        raise Skip(f"{module} is not installed")
+    importers = ray.remote(num_cpus=0)(Importer)
+
+    def call() -> float:
+        start = time.perf_counter()
+        importer = importers.remote(module)
+        ray.get(importer.is_there.remote())
+        seconds = time.perf_counter() - start
+        ray.kill(importer)
+        return seconds
+
+    for _ in range(4):
+        call()
+    time.sleep(3)  # whoever wants to learn from those has time to
+    return call
+
+
+@row("actor that imports numpy, to its first result *", "ms", own_clock=True, warm_up_calls=4)
+def start_with_numpy(_: int) -> Call:
+    return started_with("numpy")
+
+
+@row("actor that imports pandas, to its first result *", "ms", own_clock=True, warm_up_calls=4)
+def start_with_pandas(_: int) -> Call:
+    return started_with("pandas")
+
+
+@row("actor with an import of a second *", "ms", own_clock=True, warm_up_calls=4)
+def start_with_slow_module(_: int) -> Call:
+    return started_with("slow_module")
+
+
+@row("first task in a new env_vars environment *", "ms")
+def new_environment(_: int) -> Call:
+    numbers = itertools.count()
+
+    def call() -> None:
+        variables = {"OXT_NUMBER": str(next(numbers))}
+        ray.get(small_value.options(runtime_env={"env_vars": variables}).remote())
+
+    return call
+
+
+@row("next task in an env_vars environment *", "ms")
+def known_environment(_: int) -> Call:
+    known = small_value.options(runtime_env={"env_vars": {"OXT_NUMBER": "known"}})
+    return lambda: ray.get(known.remote())
+
+
+importlib.import_module("environment_rows")  # directories and packages
+
+
+# --- what stands on tasks and actors ---
+
+importlib.import_module("library_rows")  # registers them here, before what needs another cluster
 
 
 # --- placement groups; last, since they want a cluster with a resource of their own ---

@@ -1,0 +1,5 @@
+"""A module whose import takes a second, as a user's may."""
+
+import time
+
+time.sleep(1)
