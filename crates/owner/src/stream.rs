@@ -13,6 +13,8 @@
 //! - **Y-4** When a stream has ended, whatever was to come of it has a value or a failure.
 //! - **Y-5** An item that was lost does not wait for the end of its stream, which may wait for who
 //!   waits for the item: an attempt that has yielded it already is stopped, and followed by another.
+//! - **Y-6** What a task returns has references to all that the attempt yielded which returned it, and
+//!   none of those is let go before, known from an earlier run or not.
 
 use std::collections::VecDeque;
 
@@ -117,18 +119,15 @@ impl Owner {
         self.streams.insert(spec.id, stream);
     }
 
-    /// It is run again, for items that were lost.
+    /// It is run again, for items that were lost. Where the answer has the references, the run is
+    /// like the first (Y-6): only its end says which those are.
     pub(crate) fn reopen_stream(&mut self, key: TaskKey, made: u32, lost: Vec<ObjectKey>) {
         let spec = &self.tasks[key.0 as usize].spec;
-        let limit = match spec.returns {
-            Returns::Stream { ahead } => ahead,
-            Returns::Gathered | Returns::Fixed(_) => 0,
-        };
-        let stream = self.streams.entry(spec.id).or_insert_with(|| Stream {
-            made,
-            taken: made,
-            ended: true,
-            ..Stream::new(Reader::Nobody, key, limit)
+        let stream = self.streams.entry(spec.id).or_insert_with(|| match spec.returns {
+            Returns::Stream { ahead } => {
+                Stream { made, taken: made, ended: true, ..Stream::new(Reader::Nobody, key, ahead) }
+            }
+            Returns::Gathered | Returns::Fixed(_) => Stream::new(Reader::Answer, key, 0),
         });
         stream.task = Some(key);
         for item in &lost {
@@ -184,7 +183,16 @@ impl Owner {
             return None;
         }
         stream.made = item;
-        Some(stream.ahead.get((item - stream.taken - 1) as usize).copied())
+        if let Some(awaited) = stream.ahead.get((item - stream.taken - 1) as usize) {
+            return Some(Some(*awaited));
+        }
+        let Some(known) = self.by_id.get(&item_object(task, item)).copied() else {
+            return Some(None);
+        };
+        // Of a run before (Y-6).
+        stream.ahead.push_back(known);
+        self.add_ref(known);
+        self.content(known).is_none().then_some(Some(known))
     }
 
     /// Lets go of an item that nobody needs.

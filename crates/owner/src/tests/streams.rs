@@ -279,3 +279,39 @@ fn y5_a_lost_item_does_not_wait_for_the_end_of_its_stream() {
     assert!(world.processes[&DRIVER].owner.content(item).is_some());
     world.end();
 }
+
+/// Node 1 is lost when a task there has returned, in its store, references to so many items.
+fn lost_answer(items: u32) -> World {
+    let mut world = World::on_nodes(2, 1);
+    let worker = *world.processes.keys().last().expect("a worker");
+    let order = Order { stream: Some(Returns::Gathered), retries: 3, ..Order::default() };
+    world.submit(DRIVER, &order);
+    world.net.node.grant(0);
+    world.deliver_all();
+    world.begin_next(worker);
+    (0..items).for_each(|_| assert!(world.yield_item(worker, &[], true)));
+    world.answer(worker, &Ending { stored: true, ..Ending::done() });
+    world.deliver_all();
+    world.lose_node(1);
+    world.deliver_all();
+    world.stores = true;
+    world
+}
+
+#[test]
+fn y6_a_lost_answer_is_made_again_with_all_its_items() {
+    for (first, again) in [(2, 2), (0, 2), (2, 3)] {
+        let mut world = lost_answer(first);
+        let answer = world.processes[&DRIVER].refs[0];
+        let task = world.processes[&DRIVER].owner.id_of(answer).task();
+        world.items.insert(task, again);
+        world.run_all();
+        let owner = &world.processes[&DRIVER].owner;
+        assert!(matches!(owner.content(answer), Some(crate::Content::Stored { .. })));
+        for item in 1..=again {
+            let known = owner.by_id.get(&item_object(task, item)).expect("Y-6: the answer has it");
+            assert!(matches!(owner.content(*known), Some(crate::Content::Stored { .. })), "Y-6");
+        }
+        world.end();
+    }
+}
