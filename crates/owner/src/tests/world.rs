@@ -375,18 +375,28 @@ impl World {
         let Some(mail) = self.net.node.mail.get_mut(&process).and_then(VecDeque::pop_front) else {
             return;
         };
+        let ended = match &mail {
+            Mail::Died(dead) => Some(*dead),
+            Mail::Restarting(_, at, _) => Some(*at),
+            Mail::Dead(_, at, _) => *at,
+            _ => None,
+        };
+        if let Some(ended) = ended {
+            self.drain(ended, process);
+            // What it hears last may be its own end.
+            if !self.processes.contains_key(&process) {
+                return;
+            }
+        }
         match mail {
             Mail::Granted { shape, lease, worker } => self.with(process, |process, out| {
                 process.owner.on_granted(shape, lease, ProcessId(worker), Vec::new(), out);
             }),
             Mail::Reclaim => self.with(process, |process, out| process.owner.on_reclaim(out)),
-            Mail::Died(dead) => {
-                self.drain(dead, process);
-                self.with(process, |process, out| {
-                    process.queue.retain(|queued| queued.giver != dead);
-                    process.owner.on_process_died(ProcessId(dead), MemoryEnd::Not, "died", out);
-                });
-            }
+            Mail::Died(dead) => self.with(process, |process, out| {
+                process.queue.retain(|queued| queued.giver != dead);
+                process.owner.on_process_died(ProcessId(dead), MemoryEnd::Not, "died", out);
+            }),
             Mail::NodeLost(node) => self.with(process, |process, out| {
                 process.owner.on_node_lost(node, "lost", out);
             }),
@@ -398,8 +408,7 @@ impl World {
                     process.owner.on_actor_alive(actor, ProcessId(at), incarnation, out);
                 });
             }
-            Mail::Restarting(actor, at, incarnation) => {
-                self.drain(at, process);
+            Mail::Restarting(actor, _, incarnation) => {
                 if self.processes[&process].owner.is_news(actor, incarnation) {
                     self.net.forget_order(process, actor);
                 }
@@ -407,10 +416,7 @@ impl World {
                     process.owner.on_actor_restarting(actor, incarnation, "died", out);
                 });
             }
-            Mail::Dead(actor, at, incarnation) => {
-                if let Some(at) = at {
-                    self.drain(at, process);
-                }
+            Mail::Dead(actor, _, incarnation) => {
                 let end = crate::ActorEnd { reason: "died".into(), ..Default::default() };
                 self.with(process, |process, out| {
                     process.owner.on_actor_dead(actor, incarnation, end, out);
