@@ -431,14 +431,15 @@ impl Owner {
         self.leases.iter().filter(|(_, lease)| lease.peer == peer).map(|(index, _)| index).collect()
     }
 
-    /// Takes back what the worker of a lease has not begun.
-    pub(crate) fn take_back_queued(&mut self, index: usize, out: &mut impl Outbox) {
+    /// Takes back what the worker of a lease has not begun, but for as many of the first as are to be
+    /// kept there.
+    pub(crate) fn take_back_queued(&mut self, index: usize, kept: usize, out: &mut impl Outbox) {
         let lease = &mut self.leases[index];
         let (peer, shape) = (lease.peer, lease.shape);
         let flights = std::mem::take(&mut lease.in_flight);
         let mut returned = Vec::new();
-        for flight in flights {
-            if out.take_back(peer, flight.number) {
+        for (place, flight) in flights.into_iter().enumerate() {
+            if place >= kept && out.take_back(peer, flight.number) {
                 lease.load_ns -= flight.estimate_ns;
                 returned.push(flight.task);
             } else {
@@ -454,7 +455,7 @@ impl Owner {
     pub fn on_blocked(&mut self, peer: ProcessId, out: &mut impl Outbox) {
         for index in self.leases_at(peer) {
             self.leases[index].blocked = true;
-            self.take_back_queued(index, out);
+            self.take_back_queued(index, 0, out);
             self.dispatch(self.leases[index].shape, out);
         }
     }
@@ -486,7 +487,9 @@ impl Owner {
             let lightest = leases.iter().copied().min_by_key(|index| self.leases[*index].load_ns);
             if let Some(index) = lightest {
                 self.leases[index].retiring = true;
-                self.take_back_queued(index, out);
+                // A lease that was granted just now is for its first task: given back unused, it
+                // would go to whoever is next, however urgent that task is.
+                self.take_back_queued(index, 1, out);
                 self.dispatch_to(index, out);
             }
         }
@@ -524,7 +527,7 @@ impl Owner {
                 let more = IN_FLIGHT_NS.saturating_sub(lease.in_flight[0].estimate_ns);
                 lease.in_flight[0].estimate_ns += more;
                 lease.load_ns += more;
-                self.take_back_queued(index, out);
+                self.take_back_queued(index, 0, out);
                 self.dispatch(shape, out);
             }
         }

@@ -18,7 +18,7 @@ impl Owner {
                 continue;
             }
             self.leases[index].retiring = true;
-            self.take_back_queued(index, out);
+            self.take_back_queued(index, 0, out);
             self.dispatch_to(index, out);
         }
     }

@@ -30,17 +30,25 @@ fn a_failure_runs_down_a_long_chain() {
     world.end();
 }
 
-/// A lease that others wait for stayed until it had been idle for long, if all
-/// that was on it could be taken back.
+/// A lease that was asked back at once, as others waited, went unused to whoever was next: a task of
+/// no urgency ran before an urgent one. It does its one task first, and goes back then, not only when
+/// it has been idle for long.
 #[test]
-fn a_reclaimed_lease_with_nothing_begun_goes_back_at_once() {
+fn a_reclaimed_lease_does_its_first_task_and_goes_back_at_once() {
     let mut world = World::new(1);
-    world.submit(DRIVER, &Order::default());
+    (0..2).for_each(|_| world.submit(DRIVER, &Order::default()));
     assert!(world.net.node.grant(0));
     world.read_mail(DRIVER);
     assert_eq!(leases(&world), 1);
     world.net.node.reclaim(DRIVER);
     world.read_mail(DRIVER);
+    assert_eq!(leases(&world), 1);
+    let worker = *world.processes.keys().last().expect("a worker");
+    world.drain(DRIVER, worker);
+    assert_eq!(world.processes[&worker].queue.len(), 1, "the second was taken back or did not go");
+    world.begin_next(worker);
+    world.answer(worker, &Ending::done());
+    world.drain(worker, DRIVER);
     assert_eq!(leases(&world), 0);
     world.end();
 }
