@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     submit = command("submit", _submit, "Run a command on the cluster.")
     submit.add_argument("--submission-id", "--job-id", help="its id; made up unless given")
     submit.add_argument("--runtime-env", help="a file of JSON or YAML")
-    submit.add_argument("--runtime-env-json", type=_json, help="the runtime environment as JSON")
+    submit.add_argument("--runtime-env-json", type=_json_text, help="the environment as JSON")
     submit.add_argument("--working-dir", help="the current directory of the job: a path or address")
     submit.add_argument("--metadata-json", type=_json, help="texts by names, as JSON")
     submit.add_argument("--entrypoint-num-cpus", type=float, help="reserved for the command")
@@ -68,6 +68,11 @@ def _parser() -> argparse.ArgumentParser:
     commands.choices["stop"].add_argument("--no-wait", action="store_true")
     command("list", _list, "List jobs, and programs that connected by themselves.")
     return parser
+
+
+def _json_text(text: str) -> str:
+    _json(text)
+    return text
 
 
 def _json(text: str) -> Any:
@@ -111,37 +116,14 @@ def _submit(options: argparse.Namespace) -> int:
 
 
 def _runtime_env(options: argparse.Namespace) -> dict[str, Any]:
-    if options.runtime_env and options.runtime_env_json:
-        raise ValueError("Only one of --runtime-env and --runtime-env-json can be provided.")
-    environment: dict[str, Any] = dict(options.runtime_env_json or {})
-    if options.runtime_env:
-        environment = _read(options.runtime_env)
-    if options.working_dir:
-        if environment.get("working_dir") not in (None, options.working_dir):
-            print("oxiray job: --working-dir counts, not that of --runtime-env", file=sys.stderr)
-        environment["working_dir"] = options.working_dir
-    return environment
+    from .job_submission._arguments import parse_runtime_env_args
 
-
-def _read(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        return parse_runtime_env_args(
+            options.runtime_env, options.runtime_env_json, options.working_dir
+        )
     except OSError as error:
-        raise ValueError(f"--runtime-env {path}: {error.strerror}") from None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        try:
-            import yaml  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise ValueError(
-                f"--runtime-env {path} is not JSON, and to read YAML the package pyyaml is needed"
-            ) from None
-        value = yaml.safe_load(text)
-    if not isinstance(value, dict):
-        raise ValueError(f"--runtime-env {path} must have the fields of a runtime environment")
-    return value
+        raise ValueError(f"--runtime-env {options.runtime_env}: {error.strerror}") from None
 
 
 def _follow(client: JobSubmissionClient, job: str) -> int:

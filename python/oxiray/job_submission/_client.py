@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import urllib.parse
 from collections.abc import AsyncIterator
 from typing import Any
 
-from .. import _native, _settings
-from ._connection import Connection, Refused
+from .. import _native
+from ._connection import Refused
 from ._details import JobDetails, JobStatus
+from ._submission import SubmissionClient
 
 _LOG_INTERVAL_S = 0.5
 
 
-class JobSubmissionClient:
+class JobSubmissionClient(SubmissionClient):
     """Hands in jobs, and asks about them.
 
     Args:
@@ -27,6 +27,7 @@ class JobSubmissionClient:
         metadata: of all jobs that are handed in.
         verify: of an `https://` address. True: who is there must have the token, or a certificate
             that this machine trusts; False: it is not checked; or the path of a certificate.
+        kwargs: for the module that an address `MODULE://...` names.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class JobSubmissionClient:
         metadata: dict[str, Any] | None = None,
         headers: dict[str, Any] | None = None,
         verify: str | bool | None = True,
+        **kwargs: Any,
     ) -> None:
         for name, value, kind in (
             ("address", address, str),
@@ -46,25 +48,12 @@ class JobSubmissionClient:
         ):
             if value is not None and not isinstance(value, kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {type(value)}")
-        if create_cluster_if_needed and not _native.started_nodes():
+        if create_cluster_if_needed and address is None and not _native.started_nodes():
             raise ConnectionError("There is no cluster: start one with `oxiray start --head`")
-        self._default_metadata = metadata or {}
-        where, token = _where(address)
-        self._headers = {str(name): str(value) for name, value in (headers or {}).items()}
-        if cookies:
-            pairs = "; ".join(f"{name}={value}" for name, value in cookies.items())
-            self._headers["Cookie"] = pairs
-        if token and "Authorization" not in self._headers:
-            self._headers["Authorization"] = f"Bearer {token}"
-        token = token or self._headers.get("Authorization", "").removeprefix("Bearer ")
-        self._connection = Connection(where, token, verify)
+        super().__init__(
+            address, create_cluster_if_needed, cookies, metadata, headers, verify, **kwargs
+        )
         self.get_version()  # who does not answer is told at once
-
-    def get_address(self) -> str:
-        return self._connection.address
-
-    def get_version(self) -> str:
-        return str(self._ask("GET", "/api/version")["version"])
 
     def submit_job(
         self,
@@ -170,53 +159,6 @@ class JobSubmissionClient:
         with open(path, "rb") as file:
             self._ask("PUT", place, file, os.path.getsize(path))
 
-    def _ask(self, method: str, path: str, body: Any = None, size: int | None = None) -> Any:
-        headers = dict(self._headers)
-        if size is not None:
-            headers.update({"Content-Length": str(size), "Content-Type": "application/zip"})
-        elif body is not None:
-            body = json.dumps(body).encode()
-            headers["Content-Type"] = "application/json"
-        return json.loads(self._connection.ask(method, path, body, headers) or b"{}")
-
 
 def _quoted(text: str) -> str:
     return urllib.parse.quote(text, safe="")
-
-
-def _where(address: str | None) -> tuple[str, str]:
-    """The dashboard's address, and the token if it is known."""
-    given = address or _settings.text("RAY_API_SERVER_ADDRESS")
-    token = _settings.text("OXIRAY_DASHBOARD_TOKEN")
-    if given and "://" in given:
-        scheme = given.partition("://")[0]
-        if scheme not in ("http", "https"):
-            raise ConnectionError(
-                f"JobSubmissionClient(address={given!r}): the address of the dashboard begins with "
-                "http:// or https://; `oxiray dashboard` prints it"
-            )
-        parts = urllib.parse.urlsplit(given)
-        where = f"{parts.scheme}://{parts.netloc}"
-        token = dict(urllib.parse.parse_qsl(parts.query)).get("token") or token
-        return where, token or _own_token(parts.netloc)
-    from .. import _address
-
-    node = _address.resolve(given or "auto")
-    assert node is not None
-    found = _native.dashboard_url(node.session_dir)
-    if not found:
-        raise ConnectionError(
-            f"The dashboard of the cluster at {node.address}, which takes jobs, is not on this "
-            "machine; `oxiray dashboard` on the head machine prints its address."
-        )
-    return _where(found)
-
-
-def _own_token(netloc: str) -> str:
-    """That of a cluster of this machine, if its dashboard is there."""
-    port = netloc.rpartition(":")[2]
-    for node in _native.started_nodes():
-        where, _, token = (_native.dashboard_url(node["session_dir"]) or "").partition("/?token=")
-        if where.rpartition(":")[2] == port:
-            return token
-    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -72,6 +73,27 @@ class JobInfo:
 
     def __post_init__(self) -> None:
         self.status = JobStatus(self.status)
+
+    def to_json(self) -> dict[str, Any]:
+        """What can be written as JSON; the environment is a text, `runtime_env_json`."""
+        said = dataclasses.asdict(self)
+        said["status"] = self.status.value
+        said["error_type"] = self.error_type and JobErrorType(self.error_type).value
+        environment = said.pop("runtime_env")
+        if environment is not None:
+            said["runtime_env_json"] = json.dumps(environment)
+        json.dumps(said)  # what cannot be written is told here
+        return said
+
+    @classmethod
+    def from_json(cls, json_dict: dict[str, Any]) -> JobInfo:
+        """Of what `to_json` gave."""
+        said = dict(json_dict)
+        said["error_type"] = JobErrorType(said["error_type"]) if said.get("error_type") else None
+        environment = said.pop("runtime_env_json", None)
+        if environment is not None:
+            said["runtime_env"] = json.loads(environment)
+        return cls(**said)
 
 
 @dataclass

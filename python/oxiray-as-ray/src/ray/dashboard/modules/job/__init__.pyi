@@ -1,0 +1,1 @@
+from oxiray.dashboard.modules.job import *

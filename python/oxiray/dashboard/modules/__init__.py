@@ -1,0 +1,1 @@
+"""By Ray's place for them: the clients of a cluster's dashboard."""

@@ -1,0 +1,1 @@
+"""By Ray's place for it: `job_submission`."""
