@@ -47,8 +47,6 @@ ABSENT: dict[str, str] = {
         "ray.client_builder.ClientContext.disconnect "
         "ray.cluster_utils.Cluster.remaining_processes_alive ray.util.debug.Suspect "
         "ray.util.iter.LocalIterator.get_metrics ray.util.iter.LocalIterator.zip_with_source_actor "
-        "ray.util.multiprocessing.pool.OrderedIMapIterator "
-        "ray.util.multiprocessing.pool.UnorderedIMapIterator "
         "ray.util.multiprocessing.pool.PoolTaskError "
         "ray.util.multiprocessing.pool.ResultThread ray.util.multiprocessing.pool.div_round_up "
         "ray.util.multiprocessing.pool.ray_get_if_needed "

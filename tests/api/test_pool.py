@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import threading
 
 import oxiray as ray
@@ -67,6 +68,32 @@ def test_imap(pool):
     assert list(pool.imap(square, [])) == []
     with pytest.raises(TypeError, match="iterable"):
         pool.imap(square, 5)
+
+
+def test_iterators_have_the_classes_of_ray(pool):
+    from oxiray.util.multiprocessing.pool import (
+        IMapIterator,
+        OrderedIMapIterator,
+        UnorderedIMapIterator,
+    )
+
+    ordered = pool.imap(square, range(3))
+    assert isinstance(ordered, OrderedIMapIterator) and isinstance(ordered, IMapIterator)
+    assert ordered.next(timeout=30) == 0
+    assert isinstance(pool.imap_unordered(square, []), UnorderedIMapIterator)
+    assert list(OrderedIMapIterator(pool, square, range(3), 2)) == [0, 1, 4]
+    with pytest.raises(ValueError, match="chunksize must be at least 1"):
+        OrderedIMapIterator(pool, square, [1], 0)
+
+
+def test_starmap_async_is_called_as_rays_and_as_the_standard_librarys(pool):
+    told = queue.Queue()
+    for arguments in ((told.put,), (told.put, told.put), (1, told.put), (None, told.put, told.put)):
+        pool.starmap_async(add, [(1, 1), (2, 2)], *arguments).get(30)
+        assert told.get(timeout=30) == [2, 4]
+    assert pool.starmap_async(add, [(1, 1)], chunksize=1).get(30) == [2]
+    with pytest.raises(ValueError, match="chunksize must be at least 1"):
+        pool.starmap_async(add, [(1, 1)], 0)
 
 
 def test_imap_takes_from_the_iterable_as_results_are_taken(pool):

@@ -27,19 +27,14 @@ DIFFERENT = {
     "ray.actor.ActorMethod": INSIDE,
     "ray.remote_function.RemoteFunction": INSIDE,
     "ray.util.multiprocessing.pool.AsyncResult": INSIDE,
-    "ray.util.multiprocessing.pool.IMapIterator": INSIDE,
     "ray.ObjectRef.as_future": "without what Ray's own event loops pass",
     "ray.ObjectID.as_future": "without what Ray's own event loops pass",
-    "ray.util.multiprocessing.Pool.starmap_async": "as the standard library's, with chunksize",
-    "ray.util.multiprocessing.pool.Pool.starmap_async": "as the standard library's, with chunksize",
-    "ray.experimental.multiprocessing.Pool.starmap_async": "as the standard library's",
     "ray.util.actor_group.ActorGroup": "Ray's says nothing of its arguments, ours does",
 }
 # Of areas that are not whole yet: nothing is said of their names.
 UNFINISHED = (
     "ray.ObjectRefGenerator",
     "ray.DynamicObjectRefGenerator",
-    "ray.job_submission",
     "ray.runtime_env",
     "ray.runtime_context.RuntimeContext",
     "ray.util.state.get_log",

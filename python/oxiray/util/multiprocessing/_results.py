@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from multiprocessing import TimeoutError
-from typing import Any
+from typing import Any, Protocol
 
 from ..._errors import rebuild
-from ._crew import ONE, Batch, Results
+from ..._native import put
+from ._crew import ONE, Batch, Crew, Results
 
 # Whether a call returned, and its value or its exception.
 Outcome = tuple[bool, Any]
@@ -100,30 +101,35 @@ class AsyncResult:
             self._done.set()
 
 
+class Runner(Protocol):
+    """What an iterator needs of its pool."""
+
+    def _check_open(self) -> None: ...
+
+    @property
+    def _crew(self) -> Crew: ...
+
+
 class IMapIterator:
     """Results one by one. Chunks are submitted as results are taken, a few ahead."""
 
+    _ordered = False
+
     def __init__(
-        self,
-        submit: Callable[[Batch], None],
-        function: Any,
-        items: Iterable[Any],
-        chunksize: int,
-        ahead: int,
-        ordered: bool,
+        self, pool: Runner, func: Any, iterable: Iterable[Any], chunksize: int | None = None
     ) -> None:
-        self._submit = submit
-        self._function = function
-        self._items = iter(items)
-        self._chunksize = chunksize
-        self._ordered = ordered
+        pool._check_open()
+        self._submit = pool._crew.submit
+        self._chunksize = at_least_one(1 if chunksize is None else chunksize)
+        self._function = put(func)
+        self._items = iter(iterable)
         self._arrived = threading.Condition()
         self._chunks: dict[int, list[Outcome]] = {}
         self._ready: collections.deque[Outcome] = collections.deque()
         self._submitted = 0
         self._taken = 0
         self._source_error: BaseException | None = None
-        for _ in range(ahead):
+        for _ in range(2 * len(pool._crew)):
             self._submit_next()
 
     def __iter__(self) -> Iterator[Any]:
@@ -177,3 +183,19 @@ class IMapIterator:
 
         self._submitted += 1
         self._submit(Batch(self._function, ONE, items, done))
+
+
+class OrderedIMapIterator(IMapIterator):
+    """Of `imap`: in the order of the items."""
+
+    _ordered = True
+
+
+class UnorderedIMapIterator(IMapIterator):
+    """Of `imap_unordered`: whichever is there first."""
+
+
+def at_least_one(chunksize: int) -> int:
+    if chunksize < 1:
+        raise ValueError(f"chunksize must be at least 1, not {chunksize!r}")
+    return chunksize

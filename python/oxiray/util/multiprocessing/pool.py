@@ -12,9 +12,22 @@ from ..._native import put
 from ..._session import init, is_initialized
 from ..debug import log_once
 from ._crew import FULL, ONE, STAR, Crew, PoolActor
-from ._results import AsyncResult, IMapIterator
+from ._results import (
+    AsyncResult,
+    IMapIterator,
+    OrderedIMapIterator,
+    UnorderedIMapIterator,
+    at_least_one,
+)
 
-__all__ = ["AsyncResult", "IMapIterator", "Pool", "TimeoutError"]
+__all__ = [
+    "AsyncResult",
+    "IMapIterator",
+    "OrderedIMapIterator",
+    "Pool",
+    "TimeoutError",
+    "UnorderedIMapIterator",
+]
 
 logger = logging.getLogger("oxiray")
 
@@ -107,30 +120,34 @@ class Pool:
         chunksize: int | None = None,
     ) -> list[Any]:
         """`func(*item)` of every item, in their order."""
-        return self.starmap_async(func, iterable, chunksize).get()  # type: ignore[no-any-return]
+        result = self._all(func, STAR, iterable, chunksize, None, None)
+        return result.get()  # type: ignore[no-any-return]
 
     def starmap_async(
         self,
         func: Callable[..., Any],
         iterable: Iterable[Iterable[Any]],
-        chunksize: int | None = None,
-        callback: Callback = None,
-        error_callback: ErrorCallback = None,
+        callback: Any = None,
+        error_callback: Any = None,
+        chunksize: Any = None,
     ) -> AsyncResult:
-        """The same, later."""
+        """The same, later. By their places the arguments may also be the standard library's, where
+        the size of chunks, which Ray has not, comes before the callbacks."""
+        if isinstance(callback, int) or callable(chunksize):
+            callback, error_callback, chunksize = error_callback, chunksize, callback
         return self._all(func, STAR, iterable, chunksize, callback, error_callback)
 
     def imap(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
     ) -> IMapIterator:
         """`func` of every item, in their order, each as soon as it is there."""
-        return self._one_by_one(func, iterable, chunksize, ordered=True)
+        return OrderedIMapIterator(self, func, iterable, chunksize)
 
     def imap_unordered(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
     ) -> IMapIterator:
         """`func` of every item, whichever is there first."""
-        return self._one_by_one(func, iterable, chunksize, ordered=False)
+        return UnorderedIMapIterator(self, func, iterable, chunksize)
 
     def close(self) -> None:
         """Takes no more calls; those that there are run to their end."""
@@ -178,24 +195,12 @@ class Pool:
         if chunksize is None:
             # Four for each process, so that one with long calls does not hold up the end.
             chunksize = max(1, -(-len(items) // (4 * len(self._crew))))
-        chunks = list(_chunks(items, _at_least_one(chunksize)))
+        chunks = list(_chunks(items, at_least_one(chunksize)))
         result = AsyncResult(len(chunks), False, callback, error_callback)
         function = put(func)
         for index, chunk in enumerate(chunks):
             self._crew.submit(result._batch(index, function, form, chunk))
         return result
-
-    def _one_by_one(
-        self,
-        func: Callable[[Any], Any],
-        iterable: Iterable[Any],
-        chunksize: int | None,
-        ordered: bool,
-    ) -> IMapIterator:
-        self._check_open()
-        ahead = 2 * len(self._crew)
-        size = _at_least_one(1 if chunksize is None else chunksize)
-        return IMapIterator(self._crew.submit, put(func), iterable, size, ahead, ordered)
 
 
 def _size(processes: int | None, address: str | None) -> int:
@@ -214,12 +219,6 @@ def _size(processes: int | None, address: str | None) -> int:
             "the session. Ask for fewer, or begin with init(num_cpus=)."
         )
     return processes
-
-
-def _at_least_one(chunksize: int) -> int:
-    if chunksize < 1:
-        raise ValueError(f"chunksize must be at least 1, not {chunksize!r}")
-    return chunksize
 
 
 def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
