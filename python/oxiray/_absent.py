@@ -58,7 +58,15 @@ ABSENT: dict[str, str] = {
         "ray.exceptions.RayError.from_ray_exception"
     ),
     "of how Ray's dashboard makes rows: ours come from the engine, as `util.state` gives them": (
-        "ray.util.state.common ray.util.state.StateApiClient ray.util.state.exception"
+        "ray.util.state.common.ClusterEventState ray.util.state.common.GetLogOptions "
+        "ray.util.state.common.Link ray.util.state.common.ListApiResponse "
+        "ray.util.state.common.NestedTaskSummary ray.util.state.common.RuntimeEnvState "
+        "ray.util.state.common.StateSummary ray.util.state.common.SummaryApiResponse "
+        "ray.util.state.common.TaskSummaries.to_summary_by_lineage "
+        "ray.util.state.common.protobuf_message_to_dict "
+        "ray.util.state.common.protobuf_to_task_state_dict ray.util.state.common.state "
+        "ray.util.state.common.state_column ray.util.state.exception.DataSourceUnavailable "
+        "ray.util.state.exception.ServerUnavailable *.JobState.schema_dict"
     ),
 }
 

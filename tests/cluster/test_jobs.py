@@ -246,6 +246,14 @@ def test_bad_names_of_packages(client):
         client._ask("GET", "/api/packages/s3/x.zip")
 
 
+def test_the_log_of_a_job_by_its_id(client, two):
+    from oxiray.util.state import get_log
+
+    job = client.submit_job(entrypoint="echo heard")
+    finish(client, job)
+    assert "".join(get_log(two.address, submission_id=job)) == client.get_job_logs(job)
+
+
 def test_an_address_where_nobody_is():
     with pytest.raises(ConnectionError, match="Failed to connect"):
         JobSubmissionClient("http://127.0.0.1:1")

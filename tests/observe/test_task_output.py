@@ -160,7 +160,7 @@ def test_mistakes_are_told(dashboard):
     assert code == 1 and "none with the id zz among the tasks" in err
     code, _, err = logs("--task-id", "zz", "--pid", "1")
     assert code == 2 and "cannot be used with" in err
-    with pytest.raises(ValueError, match="one of filename=, actor_id=, task_id= and pid="):
+    with pytest.raises(ValueError, match="one of filename=, actor_id=, task_id=, pid= or"):
         state.get_log(task_id="zz", pid=1)
     waits = speak.options(resources={"nowhere": 1}).remote(0)
     wait_until(lambda: state.get_task(waits.task_id().hex()), message="it is known")

@@ -37,7 +37,6 @@ UNFINISHED = (
     "ray.DynamicObjectRefGenerator",
     "ray.runtime_env",
     "ray.runtime_context.RuntimeContext",
-    "ray.util.state.get_log",
 )
 
 
@@ -98,9 +97,7 @@ def test_every_name_is_here_or_in_the_table():
 def test_the_table_names_nothing_that_is_here():
     listed = [name for names in ABSENT.values() for name in names.split()]
     here = [name for name in listed if name.count(".") > 1 and is_here(name)]
-    # Some of their names are here, by which other code knows them.
-    partly = {"ray.util.state.common", "ray.util.state.StateApiClient", "ray.util.state.exception"}
-    assert set(here) <= partly, "take them out of oxiray._absent"
+    assert not here, "take them out of oxiray._absent"
 
 
 def test_every_call_that_ray_takes_is_taken():

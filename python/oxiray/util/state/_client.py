@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from ... import _address, _native
+from ..._address import StartedNode
+from ..._version import ray_version
 from . import _get, _list, _summary
-from .common import (
-    GetApiOptions,
-    ListApiOptions,
-    StateResource,
-    SummaryApiOptions,
-    SummaryResource,
-)
+from ._asked import GetApiOptions, ListApiOptions, SummaryApiOptions
+from ._resources import StateResource, SummaryResource
 
 _GET: dict[str, Callable[..., Any]] = {
     "actors": _get.get_actor,
@@ -39,6 +37,7 @@ _SUMMARY: dict[str, Callable[..., Any]] = {
     "objects": _summary.summarize_objects,
     "tasks": _summary.summarize_tasks,
 }
+_SUMMARY_BY = {"actors": "class", "objects": "callsite", "tasks": "func_name"}
 
 
 class StateApiClient:
@@ -52,6 +51,21 @@ class StateApiClient:
     ) -> None:
         self._address = address
 
+    def get_address(self) -> str:
+        """What was given; else where the dashboard of the session is that is asked, as in Ray, or
+        the session's directory if it has none."""
+        if self._address is not None:
+            return self._address
+        if _native.is_running():
+            directory: str = _native.context()["session_dir"]
+        else:
+            directory = cast("StartedNode", _address.resolve("auto")).session_dir
+        return (_native.dashboard_url(directory) or directory).partition("/?")[0]
+
+    def get_version(self) -> str:
+        """The version of Ray whose functions these are."""
+        return ray_version
+
     def get(
         self,
         resource: StateResource,
@@ -60,7 +74,8 @@ class StateApiClient:
         _explain: bool = False,
     ) -> Any:
         """One row, or None; of objects a list."""
-        return _of(_GET, resource)(id, self._address)
+        options = options or GetApiOptions()
+        return _of(_GET, resource)(id, self._address, options.timeout)
 
     def list(
         self,
@@ -75,6 +90,7 @@ class StateApiClient:
             self._address,
             options.filters,
             limit=options.limit,
+            timeout=options.timeout,
             detail=options.detail,
             raise_on_missing_output=raise_on_missing_output,
             _explain=_explain,
@@ -89,9 +105,17 @@ class StateApiClient:
         _explain: bool = False,
     ) -> dict[str, Any]:
         """How many there are of each name, by state."""
-        summarize = _of(_SUMMARY, resource)
+        summarize, options = _of(_SUMMARY, resource), options or SummaryApiOptions()
+        name = str(getattr(resource, "value", resource))
+        if options.summary_by not in (None, _SUMMARY_BY[name]):
+            raise ValueError(f"a summary of {name} is by {_SUMMARY_BY[name]!r} here, and no other")
+        missing = raise_on_missing_output
+        if options.filters:
+            return _summary.summarize_some(
+                name, self._address, options.filters, options.timeout, missing
+            )
         found: dict[str, Any] = summarize(
-            self._address, raise_on_missing_output=raise_on_missing_output
+            self._address, options.timeout, raise_on_missing_output=missing
         )
         return found
 

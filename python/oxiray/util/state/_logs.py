@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import fnmatch
+import json
 import re
 import time
 import warnings
@@ -12,7 +13,9 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from ... import _native
+from ._list import rows
 from ._observer import ask, miss
+from ._plain import plain
 
 _TIMEOUT_S = 30
 _BETWEEN_LOOKS_S = 0.2
@@ -62,23 +65,32 @@ def get_log(
     suffix: str = "out",
     encoding: str | None = "utf-8",
     errors: str | None = "strict",
+    submission_id: str | None = None,
+    attempt_number: int = 0,
     _interval: float | None = None,
+    filter_ansi_code: bool = False,
 ) -> Generator[str, None, None]:
     """The text of a log, in pieces: all that is kept of it, or its last `tail` lines; with `follow`
-    also what comes later. Which one is said by its name, or by the actor or process that wrote it.
-    With `task_id` it is what that task printed of its worker's log."""
+    also what comes later. Which one is said by its name, by the actor or process that wrote it, or
+    by the job that was handed in. With `task_id` it is what that task printed of its worker's log,
+    in its last attempt. `filter_ansi_code` leaves out what is meant for terminals."""
     if suffix not in ("out", "err"):
         raise ValueError(f'suffix must be "out" or "err", not {suffix!r}')
     if tail < -1:
         raise ValueError(f"tail must be a number of lines, or -1 for all, not {tail}")
-    if sum(which is not None for which in (filename, actor_id, task_id, pid)) > 1:
-        raise ValueError("say which log by one of filename=, actor_id=, task_id= and pid=")
+    which = (filename, actor_id, task_id, pid, submission_id)
+    if sum(each is not None for each in which) > 1:
+        raise ValueError(f"say which log by one of {_WHICH}")
     decoder = codecs.getincrementaldecoder(encoding or "utf-8")(errors or "strict")
     reader = _Reader(address, timeout, decoder, follow, tail, _interval or _BETWEEN_LOOKS_S)
     is_error = suffix == "err"
     # What is wrong is told now, not when the first piece is asked for.
     if task_id is not None:
-        return reader.of_task(task_id, is_error, reader.read_task(task_id, is_error, None))
+        reader.check_attempt(task_id, attempt_number)
+        text = reader.of_task(task_id, is_error, reader.read_task(task_id, is_error, None))
+        return _shown(text, filter_ansi_code)
+    if submission_id is not None:
+        node_id, filename = reader.file_of_job(submission_id)
     found = reader.ask(
         lambda observer: observer.find_log(
             file=filename,
@@ -90,8 +102,15 @@ def get_log(
         )
     )
     if found is None:
-        raise ValueError("say which log: filename=, actor_id=, task_id= or pid=")
-    return reader.of_file(*found)
+        raise ValueError(f"say which log: {_WHICH}")
+    return _shown(reader.of_file(*found), filter_ansi_code)
+
+
+_WHICH = "filename=, actor_id=, task_id=, pid= or submission_id="
+
+
+def _shown(text: Generator[str, None, None], is_plain: bool) -> Generator[str, None, None]:
+    return plain(text) if is_plain else text
 
 
 @dataclasses.dataclass
@@ -117,6 +136,27 @@ class _Reader:
         return self.ask(
             lambda observer: observer.task_output(task_id, is_error, self.follow, place)
         )
+
+    def file_of_job(self, submission_id: str) -> tuple[str | None, str]:
+        """The node and the file of what a job that was handed in printed."""
+        filters = [("submission_id", "=", submission_id)]
+        found = rows("jobs", self.address, filters, None, self.timeout, True, False)
+        files = [(row["driver_node_id"], row["log_file"]) for row in found if row["log_file"]]
+        if not files:
+            raise ValueError(f"no job {submission_id!r} was handed in, or it has printed nothing")
+        return files[-1]
+
+    def check_attempt(self, task_id: str, attempt: int) -> None:
+        """Refuses an attempt whose output is not told apart from that of a later one."""
+        if not attempt:
+            return
+        text, _ = self.ask(lambda observer: observer.get("tasks", task_id))
+        last = json.loads(text)["attempt_number"] if text else 0
+        if attempt != last:
+            raise ValueError(
+                f"attempt_number={attempt}: the last attempt of task {task_id} is {last}, and what "
+                "earlier ones printed is in the logs of their workers"
+            )
 
     def of_file(self, node: str, file: str) -> Generator[str, None, None]:
         place = _BEGINNING

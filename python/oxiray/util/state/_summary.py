@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections import Counter
 from typing import Any
 
-from ._list import rows
+from ._counted import ActorSummaries, ObjectSummaries, TaskSummaries
+from ._list import Filters, rows
 from ._observer import ask, miss
 
 _TIMEOUT_S = 30
@@ -27,6 +28,10 @@ def _groups(
     return groups
 
 
+def _of_all(summaries: Any) -> dict[str, Any]:
+    return {_OF_ALL: dataclasses.asdict(summaries)}
+
+
 def summarize_tasks(
     address: str | None = None,
     timeout: int = _TIMEOUT_S,
@@ -34,22 +39,13 @@ def summarize_tasks(
     _explain: bool = False,
 ) -> dict[str, Any]:
     """Tasks by the name of their function."""
-    summary: dict[str, Any] = {}
-    kinds: Counter[str] = Counter()
-    for group in _groups("tasks", address, timeout, raise_on_missing_output):
-        name, kind, states = group["name"], group["type"], group["states"]
-        # A function may be called like a method.
-        key = name if name not in summary else f"{name} ({kind})"
-        summary[key] = {"func_or_class_name": name, "type": kind, "state_counts": states}
-        kinds[kind] += sum(states.values())
-    whole = {
-        "summary": summary,
-        "total_tasks": kinds["NORMAL_TASK"],
-        "total_actor_tasks": kinds["ACTOR_TASK"],
-        "total_actor_scheduled": kinds["ACTOR_CREATION_TASK"],
-        "summary_by": "func_name",
+    groups = _groups("tasks", address, timeout, raise_on_missing_output)
+    counted = {
+        (group["name"], group["type"], state): count
+        for group in groups
+        for state, count in group["states"].items()
     }
-    return {_OF_ALL: whole}
+    return _of_all(TaskSummaries.of_counts(counted))
 
 
 def summarize_actors(
@@ -60,15 +56,12 @@ def summarize_actors(
 ) -> dict[str, Any]:
     """Actors by the name of their class."""
     groups = _groups("actors", address, timeout, raise_on_missing_output)
-    whole = {
-        "summary": {
-            group["name"]: {"class_name": group["name"], "state_counts": group["states"]}
-            for group in groups
-        },
-        "total_actors": sum(sum(group["states"].values()) for group in groups),
-        "summary_by": "class",
+    counted = {
+        (group["name"], state): count
+        for group in groups
+        for state, count in group["states"].items()
     }
-    return {_OF_ALL: whole}
+    return _of_all(ActorSummaries.of_counts(counted))
 
 
 def summarize_objects(
@@ -79,31 +72,20 @@ def summarize_objects(
 ) -> dict[str, Any]:
     """Objects by where they were created, if that is recorded."""
     found = rows("objects", address, None, None, timeout, False, raise_on_missing_output)
-    sites: dict[str, list[Any]] = {}
-    for row in found:
-        sites.setdefault(row["call_site"] or "disabled", []).append(row)
-    whole = {
-        "summary": {site: _of_site(held) for site, held in sites.items()},
-        "total_objects": len(_sizes(found)),
-        "total_size_mb": sum(_sizes(found).values()) / 1e6,
-        "callsite_enabled": any(row["call_site"] for row in found),
-        "summary_by": "callsite",
-    }
-    return {_OF_ALL: whole}
+    return _of_all(ObjectSummaries.to_summary(objects=found))
 
 
-def _sizes(held: list[Any]) -> dict[str | None, int]:
-    """Bytes of each object, however many processes hold it."""
-    return {row["object_id"]: row["object_size"] or 0 for row in held}
-
-
-def _of_site(held: list[Any]) -> dict[str, Any]:
-    sizes = _sizes(held)
-    return {
-        "total_objects": len(sizes),
-        "total_size_mb": sum(sizes.values()) / 1e6,
-        "total_num_workers": len({(row["node_id"], row["pid"]) for row in held}),
-        "total_num_nodes": len({row["node_id"] for row in held}),
-        "task_state_counts": dict(Counter(row["task_status"] for row in held)),
-        "ref_type_counts": dict(Counter(row["reference_type"] for row in held)),
-    }
+def summarize_some(
+    resource: str,
+    address: str | None,
+    filters: Filters,
+    timeout: int,
+    raise_on_missing_output: bool,
+) -> dict[str, Any]:
+    """The same of the rows that meet the conditions."""
+    found = rows(resource, address, filters, None, timeout, False, raise_on_missing_output)
+    if resource == "tasks":
+        return _of_all(TaskSummaries.to_summary_by_func_name(tasks=found))
+    if resource == "actors":
+        return _of_all(ActorSummaries.to_summary(actors=found))
+    return _of_all(ObjectSummaries.to_summary(objects=found))
