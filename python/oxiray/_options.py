@@ -311,6 +311,9 @@ _TABLE: dict[str, dict[tuple[str, ...], Check]] = {
     "get_if_exists": {_ACTOR: _flag},
     "allow_out_of_order_execution": {_ACTOR: _optional_flag},
     "enable_tensor_transport": {_ACTOR: _only(None, False)},
+    "tensor_transport": {_METHOD: _only(None)},
+    "_num_objects_per_yield": {("task", "method"): _only(None, 1)},
+    "_actor_generator_backpressure_num_objects": {_ACTOR: _only(None, -1)},
     "_generator_backpressure_num_objects": {("task", "method"): _ahead},
 }
 

@@ -170,3 +170,17 @@ def test_a_retry_ends_with_the_actor():
     ray.kill(endless)
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(ref, timeout=60)
+
+
+def test_options_of_which_only_the_default_is_here():
+    class Plain:
+        @ray.method(_num_objects_per_yield=1, tensor_transport=None)
+        def two(self):
+            return 2
+
+    ray.remote(_actor_generator_backpressure_num_objects=-1)(Plain)
+    for given in ({"_num_objects_per_yield": 2}, {"tensor_transport": "nccl"}):
+        with pytest.raises(ValueError, match="is not supported yet"):
+            ray.method(**given)
+    with pytest.raises(ValueError, match="is not supported yet"):
+        ray.remote(_actor_generator_backpressure_num_objects=4)(Plain)
