@@ -43,7 +43,7 @@ ABSENT: dict[str, str] = {
         "*.redis_shard_hash ray.ActorID.of ray.TaskID.for_actor_creation_task "
         "ray.TaskID.for_actor_task ray.TaskID.for_driver_task ray.TaskID.for_fake_task "
         "ray.TaskID.for_normal_task *.owner_address "
-        "ray.Language.value ray.cloudpickle.dump_debug ray.cloudpickle.dumps_debug "
+        "ray.Language.value "
         "ray.client_builder.ClientContext.disconnect "
         "ray.cluster_utils.Cluster.remaining_processes_alive ray.util.debug.Suspect "
         "ray.util.iter.LocalIterator.get_metrics ray.util.iter.LocalIterator.zip_with_source_actor "
@@ -54,8 +54,9 @@ ABSENT: dict[str, str] = {
         "ray.util.serialization.StandaloneSerializationContext "
         "ray.experimental.internal_kv.internal_kv_get_gcs_client "
         "ray.experimental.tqdm_ray.instance ray.widgets.Template "
-        "ray.exceptions.RayError.from_bytes ray.exceptions.RayError.to_bytes "
-        "ray.exceptions.RayError.from_ray_exception"
+        "ray.exceptions.RayError.from_ray_exception "
+        "ray.runtime_env.RuntimeEnvConfig.build_proto_runtime_env_config "
+        "ray.runtime_env.RuntimeEnvConfig.from_proto"
     ),
     "of how Ray's dashboard makes rows: ours come from the engine, as `util.state` gives them": (
         "ray.util.state.common.ClusterEventState ray.util.state.common.GetLogOptions "

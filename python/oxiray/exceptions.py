@@ -16,6 +16,29 @@ _CANNOT_INHERIT = (KeyboardInterrupt, SystemExit)
 class RayError(Exception):
     """Everything the engine raises."""
 
+    def to_bytes(self) -> bytes:
+        """For another process to read with `from_bytes`; not what Ray's own would read."""
+        import traceback
+
+        from .cloudpickle import dumps
+
+        text = "".join(traceback.format_exception(self))
+        said: bytes = dumps((dumps(self), text))
+        return said
+
+    @staticmethod
+    def from_bytes(b: bytes) -> RayError:
+        """Of what `to_bytes` gave. Where the class is not known it is an
+        `UnserializableException` with the traceback."""
+        from .cloudpickle import loads
+
+        pickled, text = loads(b)
+        try:
+            error: RayError = loads(pickled)
+        except Exception:  # whatever the user's class does when it is made again
+            return UnserializableException(text)
+        return error
+
 
 class CrossLanguageError(RayError):
     """An error raised in another language."""
@@ -78,6 +101,21 @@ class RayTaskError(RayError):
         """
         return _dual_type(type(self.cause))
 
+    def make_dual_exception_instance(self) -> RayTaskError:
+        """This error as an instance of that class; raises where the class cannot be."""
+        cause = self.cause
+        if cause is None:
+            raise TypeError("an error without a cause has no class but its own")
+        error = _bare(self.make_dual_exception_type(), cause)
+        state = (self.proctitle, self.pid, self.ip, self.actor_repr, self._actor_id)
+        plain = (self.function_name, self.traceback_str, cause, *state)
+        RayTaskError.__init__(error, *plain)
+        try:
+            error.args = cause.args
+        except AttributeError:  # the user's class has its own way to say them
+            pass
+        return error
+
     def as_instanceof_cause(self) -> RayTaskError:
         """This error as an instance of its cause's class too; itself where that cannot be."""
         cause = self.cause
@@ -86,16 +124,7 @@ class RayTaskError(RayError):
         if isinstance(cause, (RayTaskError, *_CANNOT_INHERIT)):
             return self
         try:
-            dual = self.make_dual_exception_type()
-            error = _bare(dual, cause)
-            state = (self.proctitle, self.pid, self.ip, self.actor_repr, self._actor_id)
-            plain = (self.function_name, self.traceback_str, cause, *state)
-            RayTaskError.__init__(error, *plain)
-            try:
-                error.args = cause.args
-            except AttributeError:  # the user's class has its own way to say them
-                pass
-            return error
+            return self.make_dual_exception_instance()
         except Exception:  # whatever the user's class does when it is subclassed or constructed
             return self
 

@@ -164,3 +164,29 @@ def test_what_cannot_be_read_is_a_task_error(data):
 @pytest.mark.parametrize("kind", ["ObjectLostError", "OwnerDiedError", "ObjectFreedError"])
 def test_lost_objects_without_an_id(kind):
     assert "object ." not in str(getattr(exceptions, kind)())
+
+
+def test_errors_as_bytes_and_back():
+    error = RayTaskError("f", "the traceback", KeyError("k"))
+    again = RayError.from_bytes(error.to_bytes())
+    assert type(again) is RayTaskError and again.cause.args == ("k",)
+    died = RayError.from_bytes(ActorDiedError().to_bytes())
+    assert type(died) is ActorDiedError
+
+
+class Unreadable(RayError):
+    def __reduce__(self):
+        return int, ("not a number",)
+
+
+def test_an_error_that_cannot_be_made_again_keeps_its_text():
+    again = RayError.from_bytes(Unreadable("told").to_bytes())
+    assert isinstance(again, exceptions.UnserializableException)
+    assert "told" in str(again)
+
+
+def test_both_at_once():
+    both = RayTaskError("f", "text", KeyError("k")).make_dual_exception_instance()
+    assert isinstance(both, KeyError) and isinstance(both, RayTaskError)
+    with pytest.raises(TypeError, match="without a cause"):
+        RayTaskError("f", "text", None).make_dual_exception_instance()

@@ -172,3 +172,16 @@ def test_there_is_no_client():
 def test_generic_names():
     assert ray.actor.ActorHandle[int] and ray.actor.ActorClass[int] and ray.ObjectRef[int]
     assert ray.actor.ActorProxy[int]
+
+
+def test_pickling_that_says_what_is_wrong():
+    from oxiray import cloudpickle
+
+    assert cloudpickle.loads(cloudpickle.dumps_debug([1])) == [1]
+    file = io.BytesIO()
+    cloudpickle.dump_debug({"a": 1}, file)
+    assert cloudpickle.loads(file.getvalue()) == {"a": 1}
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="lock") as told:
+        cloudpickle.dumps_debug(lambda: lock)
+    assert len(str(told.value).splitlines()) > 1

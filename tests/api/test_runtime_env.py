@@ -237,3 +237,14 @@ def test_the_classes_are_dicts():
     assert environment.env_vars() == {"B": "2"}
     with pytest.raises(TypeError):
         environment["env_vars"] = {"B": 2}
+
+
+def test_what_an_environment_says_of_itself():
+    env = RuntimeEnv(pip=["a"])
+    assert env.pip_uri().startswith("pip://")
+    assert env.pip_uri() == RuntimeEnv(pip=["a"]).pip_uri() != RuntimeEnv(pip=["b"]).pip_uri()
+    assert env.uv_uri() is env.conda_uri() is env.virtualenv_name() is None
+    assert RuntimeEnv(uv=["a"]).uv_uri().startswith("uv://")
+    assert RuntimeEnv(conda="mine").conda_uri().startswith("conda://")
+    assert env.py_container_worker_path() is None
+    assert env.plugin_uris() == env.java_jars() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -197,6 +198,26 @@ class RuntimeEnv(dict[str, Any]):
         value: dict[str, Any] = self.get("uv", {})
         return value
 
+    def conda_uri(self) -> str | None:
+        return self._uri("conda")
+
+    def pip_uri(self) -> str | None:
+        return self._uri("pip")
+
+    def uv_uri(self) -> str | None:
+        return self._uri("uv")
+
+    def _uri(self, name: str) -> str | None:
+        """A name that environments share whose packages are the same; the engine has its own."""
+        wanted = self.get(name)
+        if not wanted:
+            return None
+        text = json.dumps(wanted, sort_keys=True)
+        return f"{name}://{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}"
+
+    def virtualenv_name(self) -> str | None:
+        return self["pip"] if isinstance(self.get("pip"), str) else None
+
     def image_uri(self) -> str | None:
         value: str | None = self.get("image_uri")
         return value
@@ -206,6 +227,9 @@ class RuntimeEnv(dict[str, Any]):
 
     def py_container_image(self) -> str | None:
         return self["container"].get("image", "") if self.has_py_container() else None
+
+    def py_container_worker_path(self) -> str | None:
+        return self["container"].get("worker_path", "") if self.has_py_container() else None
 
     def py_container_run_options(self) -> list[str] | None:
         return self["container"].get("run_options", []) if self.has_py_container() else None
@@ -220,6 +244,13 @@ class RuntimeEnv(dict[str, Any]):
         if key not in self.extensions_fields:
             raise ValueError(f"{key!r} is not one of {sorted(self.extensions_fields)}")
         return self.get(key)
+
+    def java_jars(self) -> list[str]:
+        return list(self.get("java_jars") or ())
+
+    def plugin_uris(self) -> list[str]:
+        """None, as in Ray."""
+        return []
 
     def plugins(self) -> list[tuple[str, Any]]:
         return []
