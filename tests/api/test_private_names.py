@@ -74,6 +74,9 @@ def test_the_state(cluster):
     row = ray.state.actors()[named._actor_id.hex()]
     assert (row["Name"], row["ActorClassName"], row["State"]) == ("known", "Named", "ALIVE")
     assert ray.state.actors(named._actor_id.hex()) == row
+    key, job = named._actor_id.hex(), ray.get_runtime_context().get_job_id()
+    assert ray.state.actors(None, job, "ALIVE")[key] == row
+    assert key not in ray._private.state.state.actor_table(None, actor_state_name="DEAD")
     assert ray.get_runtime_context().get_job_id() in [job["JobID"] for job in ray.state.jobs()]
 
 

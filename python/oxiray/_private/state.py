@@ -27,10 +27,18 @@ __all__ = [
 ]
 
 
-def actors(actor_id: str | None = None) -> dict[str, Any]:
-    """The actors by id, each a dictionary with Ray's names; with `actor_id` that one alone."""
+def actors(
+    actor_id: str | None = None, job_id: Any = None, actor_state_name: str | None = None
+) -> dict[str, Any]:
+    """The actors by id, each a dictionary with Ray's names; those of a job, or in a state; with
+    `actor_id` that one alone, whatever else is asked."""
     from ..util.state import list_actors
 
+    filters = []
+    if actor_id is None and job_id is not None:
+        filters.append(("job_id", "=", job_id if isinstance(job_id, str) else job_id.hex()))
+    if actor_id is None and actor_state_name is not None:
+        filters.append(("state", "=", actor_state_name))
     table = {
         row.actor_id: {
             "ActorID": row.actor_id,
@@ -42,7 +50,7 @@ def actors(actor_id: str | None = None) -> dict[str, Any]:
             "State": row.state,
             "Pid": row.pid,
         }
-        for row in list_actors(detail=True, limit=1_000_000)
+        for row in list_actors(filters=filters, detail=True, limit=1_000_000)
     }
     return table.get(actor_id, {}) if actor_id is not None else table
 
@@ -68,8 +76,13 @@ class GlobalState:
     def node_table(self) -> list[dict[str, Any]]:
         return nodes()
 
-    def actor_table(self, actor_id: str | None = None) -> dict[str, Any]:
-        return actors(actor_id)
+    def actor_table(
+        self,
+        actor_id: str | None = None,
+        job_id: Any = None,
+        actor_state_name: str | None = None,
+    ) -> dict[str, Any]:
+        return actors(actor_id, job_id, actor_state_name)
 
     def job_table(self) -> list[dict[str, Any]]:
         return jobs()
